@@ -1,0 +1,91 @@
+"""Checks of a view's query that need nothing but its tree: functions, output columns, names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from sqlglot import exp
+
+from airflow_provider_viewdf.definitions import fold
+from airflow_provider_viewdf.errors import LanguageError, UnsupportedFunctionError
+from airflow_provider_viewdf.language.statements import RESERVED_COLUMNS
+from airflow_provider_viewdf.translate.tree import output_selects, place_of
+
+# Functions whose value depends on chance, on how rows are spread over files and tasks, or on who asks.
+UNDETERMINED = {
+    "rand", "random", "randn", "randstr", "uniform", "uuid", "shuffle",
+    "monotonically_increasing_id", "spark_partition_id",
+    "input_file_name", "input_file_block_start", "input_file_block_length",
+    "current_user", "user", "session_user",
+    "current_catalog", "current_database", "current_schema",
+    "reflect", "java_method", "try_reflect",
+}  # fmt: skip
+
+
+def function_name(node: exp.Expr) -> str:
+    """The folded name of a function call, or "" if the node is none."""
+    if isinstance(node, exp.Anonymous):
+        return fold(node.name)
+    if isinstance(node, exp.Func):
+        return fold(node.sql_name())
+    return ""
+
+
+def refuse_undetermined(tree: exp.Expr, view: str, text: str) -> None:
+    """A view must be a function of what it reads."""
+    for node in tree.walk():
+        name = function_name(node)
+        if name in UNDETERMINED:
+            start, end = place_of(node)
+            raise UnsupportedFunctionError(
+                f"{name}() cannot be used in the view {view}: its value is not determined by what the view reads.",
+                text=text,
+                start=start,
+                end=end,
+            )
+        if isinstance(node, exp.TableSample):
+            start, end = place_of(node.parent or node)
+            raise UnsupportedFunctionError(
+                f"TABLESAMPLE cannot be used in the view {view}: which rows it takes is not determined "
+                f"by what the view reads.",
+                text=text,
+                start=start,
+                end=end,
+            )
+
+
+def refuse_reserved_outputs(tree: exp.Expr, view: str, text: str) -> None:
+    for select in output_selects(tree):
+        for output in select.expressions:
+            name = output.alias_or_name
+            if name.upper() in RESERVED_COLUMNS:
+                start, end = place_of(output)
+                raise LanguageError(
+                    f"A column of the view {view} cannot be called {name}; give it another name with AS.",
+                    text=text,
+                    start=start,
+                    end=end,
+                )
+
+
+def refuse_shadowing_names(tree: exp.Expr, tables: Iterable[str], text: str) -> None:
+    """A common table expression called like a part table would be read in its place."""
+    known = list(tables)
+    for common in tree.find_all(exp.CTE):
+        for table in known:
+            if is_compiled_name(common.alias, table):
+                start, end = place_of(common.args["alias"])
+                raise LanguageError(
+                    f"{common.alias} cannot be the name of a WITH query: it is how a part of {table} is called; "
+                    f"choose another.",
+                    text=text,
+                    start=start,
+                    end=end,
+                )
+
+
+def is_compiled_name(name: str, table: str) -> bool:
+    """Whether a name is one that a part of a table, or a table's quarantine, is called by in Spark."""
+    rest = fold(name).removeprefix(f"{fold(table)}_")
+    return rest != fold(name) and re.fullmatch(r"n?\d+(_n?\d+)?|quarantine", rest) is not None

@@ -1,0 +1,25 @@
+CREATE STREAM M (ts TIMESTAMP ORDERED, src STRING, dest STRING, loss INT) PARTITION LENGTH 60;
+CREATE VIEW V AS
+  INITIALIZE V[i] AS SELECT 1 AS x FROM M[i]
+  UPDATE V[j] AS WITH Losses AS (SELECT loss FROM M[j]), M AS (SELECT * FROM Losses) SELECT loss FROM M UNION ALL SELECT loss FROM Losses
+  PARTITION LENGTH 60;
+--- part V[23667845] by update
+--- gives
+WITH Losses AS (
+  SELECT
+    loss
+  FROM M_23667845 AS M
+), M AS (
+  SELECT
+    *
+  FROM Losses
+)
+SELECT
+  loss
+FROM M
+UNION ALL
+SELECT
+  loss
+FROM Losses
+--- reads
+M_23667845 = M[23667845]

@@ -1,0 +1,15 @@
+CREATE STREAM M (ts TIMESTAMP ORDERED, src STRING, dest STRING, loss INT) PARTITION LENGTH 60;
+CREATE VIEW View3 AS
+  INITIALIZE View3[i] AS SELECT src, sum(loss) AS s FROM M[i*60 .. i*60+59] GROUP BY src
+  UPDATE View3[j] AS SELECT src, sum(loss) AS s FROM M[j*60 .. j*60+59] GROUP BY src
+  PARTITION LENGTH 3600;
+--- part View3[394464] by update
+--- gives
+SELECT
+  src,
+  sum(loss) AS s
+FROM M_23667840_23667899 AS M
+GROUP BY
+  src
+--- reads
+M_23667840_23667899 = M[23667840 .. 23667899]

@@ -1,0 +1,19 @@
+CREATE STREAM M (ts TIMESTAMP ORDERED, src STRING, dest STRING, loss INT) PARTITION LENGTH 60;
+CREATE VIEW V AS
+  INITIALIZE V[i] AS SELECT 1 AS x FROM M[i]
+  UPDATE V[j] AS SELECT now(), current_timestamp AS a, current_date() AS b, localtimestamp() AS c, unix_timestamp() AS d, unix_timestamp(ts) AS e FROM M[j] WHERE ts < current_timestamp() - INTERVAL 5 SECONDS
+  PARTITION LENGTH 60;
+--- part V[23667845] by update
+--- gives
+SELECT
+  CAST('2015-01-01 00:06:00+00:00' AS TIMESTAMP) AS `now()`,
+  CAST('2015-01-01 00:06:00+00:00' AS TIMESTAMP) AS a,
+  CAST('2015-01-01' AS DATE) AS b,
+  CAST('2015-01-01 00:06:00' AS TIMESTAMP_NTZ) AS c,
+  CAST(1420070760 AS BIGINT) AS d,
+  unix_timestamp(ts) AS e
+FROM M_23667845 AS M
+WHERE
+  ts < CAST('2015-01-01 00:06:00+00:00' AS TIMESTAMP) - INTERVAL '5' SECONDS
+--- reads
+M_23667845 = M[23667845]

@@ -1,0 +1,30 @@
+CREATE STREAM M (ts TIMESTAMP ORDERED, src STRING, dest STRING, loss INT) PARTITION LENGTH 60;
+CREATE VIEW V AS
+  INITIALIZE V[i] AS SELECT 1 AS x FROM M[i]
+  UPDATE V[j] AS SELECT * FROM M[j-3 .. j] WHERE src IN (SELECT src FROM M[j-3 .. j] x WHERE x.PART % 2 = 0)
+  PARTITION LENGTH 60;
+--- part V[23667845] by update
+--- gives
+SELECT
+  *
+FROM (
+  SELECT
+    *
+    EXCEPT (PART)
+  FROM M_23667842_23667845
+) AS M
+WHERE
+  src IN (
+    SELECT
+      src
+    FROM (
+      SELECT
+        *,
+        timestamp_seconds(PART * 60) AS PART_TIMESTAMP
+      FROM M_23667842_23667845
+    ) AS x
+    WHERE
+      x.PART % 2 = 0
+  )
+--- reads
+M_23667842_23667845 = M[23667842 .. 23667845] with PART

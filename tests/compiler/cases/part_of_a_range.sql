@@ -1,0 +1,20 @@
+CREATE STREAM M (ts TIMESTAMP ORDERED, src STRING, dest STRING, loss INT) PARTITION LENGTH 60;
+CREATE VIEW V AS
+  INITIALIZE V[i] AS SELECT 1 AS x FROM M[i]
+  UPDATE V[j] AS SELECT m.PART AS p, sum(m.loss) AS s FROM M[j-3 .. j] AS m GROUP BY m.PART
+  PARTITION LENGTH 60;
+--- part V[23667845] by update
+--- gives
+SELECT
+  m.PART AS p,
+  sum(m.loss) AS s
+FROM (
+  SELECT
+    *,
+    timestamp_seconds(PART * 60) AS PART_TIMESTAMP
+  FROM M_23667842_23667845
+) AS m
+GROUP BY
+  m.PART
+--- reads
+M_23667842_23667845 = M[23667842 .. 23667845] with PART

@@ -1,0 +1,12 @@
+CREATE STREAM M (ts TIMESTAMP ORDERED, src STRING, dest STRING, loss INT) PARTITION LENGTH 60;
+CREATE VIEW V AS
+  INITIALIZE V[i] AS SELECT 1 AS x FROM M[i]
+  UPDATE V[j] AS SELECT loss FROM M[j-8 .. j]
+  PARTITION LENGTH 60;
+--- part V[3] by update
+--- gives
+SELECT
+  loss
+FROM M_n5_3 AS M
+--- reads
+M_n5_3 = M[-5 .. 3]

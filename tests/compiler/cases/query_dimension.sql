@@ -1,0 +1,22 @@
+CREATE STREAM M (ts TIMESTAMP ORDERED, src STRING, dest STRING, loss INT) PARTITION LENGTH 60;
+CREATE TABLE Hosts (src STRING, city STRING) LOCATION 'hosts.csv' FORMAT csv;
+--- query
+SELECT Hosts.city, PART FROM M JOIN Hosts USING (src) WHERE PART = 23667841
+--- gives
+SELECT
+  Hosts.city,
+  PART
+FROM (
+  SELECT
+    *,
+    CAST(23667841 AS BIGINT) AS PART,
+    CAST('2015-01-01 00:01:00+00:00' AS TIMESTAMP) AS PART_TIMESTAMP
+  FROM M_23667841_q
+) AS M
+JOIN Hosts_q AS Hosts
+  USING (src)
+WHERE
+  PART = 23667841
+--- reads
+M_23667841_q = M[23667841]
+Hosts_q = Hosts, dimension

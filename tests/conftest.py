@@ -1,0 +1,3 @@
+"""Fixtures that every folder of tests may use."""
+
+pytest_plugins = ["postgres", "spark"]

@@ -1,0 +1,1 @@
+"""The catalog's tables, revision by revision. `revisions.py` runs them; there is no alembic.ini."""

@@ -1,0 +1,78 @@
+"""Leases: taken once, renewed, released, and taken over once they have expired."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from airflow_provider_viewdf.catalog import Catalog
+
+
+def test_leased_part_is_refused_to_others(catalog: Catalog) -> None:
+    token = catalog.acquire_lease("V", 5, "one", 60)
+    assert token
+    assert catalog.acquire_lease("v", 5, "two", 60) is None
+    assert catalog.lease_holder("v", 5) == "one"
+
+
+def test_other_parts_and_tables_are_free(catalog: Catalog) -> None:
+    tokens = {
+        catalog.acquire_lease("V", 5, "one", 60),
+        catalog.acquire_lease("V", 6, "two", 60),
+        catalog.acquire_lease("W", 5, "three", 60),
+    }
+    assert len(tokens) == 3
+    assert None not in tokens
+    assert catalog.lease_holder("V", 7) is None
+
+
+def test_released_lease_is_free(catalog: Catalog) -> None:
+    token = catalog.acquire_lease("V", 5, "one", 60)
+    assert token
+    catalog.release_lease(token)
+    catalog.release_lease(token)
+    assert catalog.lease_holder("V", 5) is None
+    assert not catalog.renew_lease(token, 60)
+    assert catalog.acquire_lease("V", 5, "two", 60)
+
+
+def test_expired_lease_has_no_holder_and_is_taken_over(catalog: Catalog) -> None:
+    old = catalog.acquire_lease("V", 5, "one", 0)
+    assert old
+    assert catalog.lease_holder("V", 5) is None
+    new = catalog.acquire_lease("V", 5, "two", 60)
+    assert new
+    assert new != old
+    assert not catalog.renew_lease(old, 60)
+    catalog.release_lease(old)
+    assert catalog.lease_holder("V", 5) == "two"
+
+
+def test_expired_lease_that_nobody_took_can_be_renewed(catalog: Catalog) -> None:
+    token = catalog.acquire_lease("V", 5, "one", 0)
+    assert token
+    assert catalog.renew_lease(token, 60)
+    assert catalog.lease_holder("V", 5) == "one"
+    assert catalog.acquire_lease("V", 5, "two", 60) is None
+
+
+def test_renewing_counts_from_now(catalog: Catalog) -> None:
+    token = catalog.acquire_lease("V", 5, "one", 60)
+    assert token
+    assert catalog.renew_lease(token, 0)
+    assert catalog.lease_holder("V", 5) is None
+
+
+def test_owner_who_asks_again_gets_a_new_token_and_the_old_one_ends(catalog: Catalog) -> None:
+    old = catalog.acquire_lease("V", 5, "one", 60)
+    new = catalog.acquire_lease("V", 5, "one", 60)
+    assert old is not None
+    assert new is not None
+    assert old != new
+    assert not catalog.renew_lease(old, 60)
+    assert catalog.renew_lease(new, 60)
+
+
+def test_of_many_threads_one_gets_the_lease(catalog: Catalog) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        tokens = list(threads.map(lambda number: catalog.acquire_lease("V", 5, f"owner {number}", 60), range(24)))
+    assert sum(token is not None for token in tokens) == 1

@@ -1,0 +1,418 @@
+"""Load a batch: route its rows to parts by event time, and publish all of them at once."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+from uuid import uuid4
+
+from airflow_provider_viewdf.actions.lateness import count_late, judge_batch, set_aside
+from airflow_provider_viewdf.actions.look import empty_parts_that_are_gone
+from airflow_provider_viewdf.actions.workbench import Known, Workbench, read_snapshot
+from airflow_provider_viewdf.catalog import CatalogReader
+from airflow_provider_viewdf.definitions import Definition, fold
+from airflow_provider_viewdf.engine.engine import StreamPart
+from airflow_provider_viewdf.engine.sources import describe_source, stage_rows
+from airflow_provider_viewdf.errors import (
+    ArchivedPartError,
+    ConflictError,
+    ImplausibleBatchError,
+    RejectedRowsError,
+    UsageError,
+)
+from airflow_provider_viewdf.parts import EARLIEST, PartRange, PartSet, as_time, format_time
+from airflow_provider_viewdf.planning import Bounds
+from airflow_provider_viewdf.planning.lateness import Lateness
+from airflow_provider_viewdf.planning.retention import describe_retention
+from airflow_provider_viewdf.planning.snapshot import descendants_of
+from airflow_provider_viewdf.reports import LoadResult
+from airflow_provider_viewdf.versions import (
+    Batch,
+    BatchPart,
+    ContentDigest,
+    LateCount,
+    PartVersion,
+    Publication,
+    RejectedRow,
+    StaleRange,
+)
+
+OnError = Literal["reject", "quarantine"]
+Covers = tuple[datetime | str, datetime | str]
+
+ATTEMPTS = 5
+LONGEST_STRETCH = timedelta(days=31)
+MOST_PARTS = 1_000_000
+SHOWN_ROWS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """The rows of a batch, checked and typed, waiting under `location`, and what they bring into each part."""
+
+    location: str
+    source: str
+    parts: Mapping[int, ContentDigest]
+    rejected: tuple[RejectedRow, ...]
+    earliest: str = ""
+    latest: str = ""
+
+    @property
+    def rows(self) -> int:
+        return sum(digest.rows for digest in self.parts.values())
+
+
+def load_batch(
+    bench: Workbench,
+    table: str,
+    source: Any,
+    *,
+    batch_id: str | None,
+    covers: Covers | None,
+    on_error: OnError,
+    confirm: bool,
+) -> LoadResult:
+    if on_error not in ("reject", "quarantine"):
+        raise UsageError(f'on_error is "reject" or "quarantine", not {on_error!r}.')
+    started = time.monotonic()
+    definition = bench.known().find_stream(table)
+    if definition.is_external:
+        raise UsageError(
+            f"{definition.name} is external: its rows are in the files at {definition.location}, so none can be loaded; "
+            f"put files there, and register them: viewdf look {definition.name}."
+        )
+    span = find_covered(definition, covers)
+    scratch = f".staging/{uuid4().hex}"
+    try:
+        staged = _stage(bench, definition, source, f"{scratch}/in")
+        if staged.rejected and on_error == "reject":
+            raise _refuse_rows(definition, staged)
+        batch_id = batch_id or _name_batch(staged, span)
+        done = _publish(bench, definition, staged, batch_id, span, scratch, confirm=confirm, because="")
+    finally:
+        bench.files.delete(scratch)
+        bench.files.delete_empty_directories(scratch)
+    seconds = time.monotonic() - started
+    taken = done.staged
+    return LoadResult(
+        definition.name, batch_id, taken.rows, done.covers, done.changed, taken.rejected, seconds, done.late
+    )
+
+
+def declare_parts_empty(bench: Workbench, table: str, covers: Covers, why: str) -> LoadResult:
+    """Record that parts have no rows and never will. Parts that have rows keep them.
+
+    External parts whose files are all gone have none any more.
+    """
+    if not why.strip():
+        raise UsageError("Say why: the reason is kept, and shown by status.")
+    started = time.monotonic()
+    definition = bench.known().find_stream(table)
+    span = find_covered(definition, covers)
+    staged = Staged("", "declared empty", {}, ())
+    batch_id = (
+        f"declared-empty/{definition.partitioning.format(span.first)}/{definition.partitioning.format(span.last)}"
+    )
+    done = _publish(bench, definition, staged, batch_id, span, "", confirm=True, because=why)
+    changed = done.changed
+    if definition.is_external:
+        changed |= empty_parts_that_are_gone(bench, definition.name, done.covers)
+    return LoadResult(definition.name, batch_id, 0, done.covers, changed, (), time.monotonic() - started)
+
+
+def find_covered(definition: Definition, covers: Covers | None) -> PartSet:
+    if covers is None:
+        return PartSet()
+    start, end = as_time(covers[0]), as_time(covers[1])
+    span = definition.partitioning.parts_within(start, end)
+    if span is None:
+        raise UsageError(f"covers must be a time and a later one, not {covers[0]} and {covers[1]}.")
+    return PartSet((span,))
+
+
+def _stage(bench: Workbench, definition: Definition, source: Any, location: str) -> Staged:
+    if _is_dataframe(source):
+        engine = bench.open_engine()
+        frame = engine.stage_dataframe(
+            source, definition.columns, definition.ordered, definition.length_seconds, location
+        )
+        parts = engine.summarize_staging(location, definition.columns) if frame.rows else {}
+        return Staged(location, "DataFrame", parts, frame.rejected, _name_time(frame.first), _name_time(frame.last))
+    staged = stage_rows(source, definition, bench.files.path(location), bench.files.filesystem)
+    parts = bench.open_engine().summarize_staging(location, definition.columns) if staged.rows else {}
+    return Staged(
+        location,
+        describe_source(source),
+        parts,
+        staged.rejected,
+        staged.first[1] if staged.first else "",
+        staged.last[1] if staged.last else "",
+    )
+
+
+def _name_time(time: datetime | None) -> str:
+    return "" if time is None else f"a row of {format_time(time)}"
+
+
+def _is_dataframe(source: Any) -> bool:
+    return type(source).__module__.startswith("pyspark.")
+
+
+def _refuse_rows(definition: Definition, staged: Staged) -> RejectedRowsError:
+    count = len(staged.rejected)
+    shown = "; ".join(str(row) for row in staged.rejected[:SHOWN_ROWS])
+    more = f"; and {count - SHOWN_ROWS} more" if count > SHOWN_ROWS else ""
+    rows = "1 row does not fit" if count == 1 else f"{count} rows do not fit"
+    return RejectedRowsError(
+        f"{rows} {definition.name}: {shown}{more}. Nothing was loaded; correct the rows, or load with "
+        'on_error="quarantine" to set them aside.',
+        staged.rejected,
+    )
+
+
+def _name_batch(staged: Staged, covers: PartSet) -> str:
+    """The id of a batch that nobody named: the same content is the same batch."""
+    content = "|".join(f"{index}={digest}" for index, digest in sorted(staged.parts.items()))
+    rejected = "|".join(f"{row.line}:{row.row}" for row in staged.rejected)
+    return (
+        "content-" + hashlib.sha256(f"{content}#{rejected}#{covers if not content else ''}".encode()).hexdigest()[:24]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What a load came to: the parts that the batch covers, those that it changed, the rows taken, and the late ones."""
+
+    covers: PartSet
+    changed: PartSet
+    staged: Staged
+    late: LateCount
+
+
+def _sift(bench: Workbench, definition: Definition, staged: Staged, lateness: Lateness) -> tuple[Staged, LateCount]:
+    """The batch without the rows that come too late, and how many are late."""
+    late = count_late(definition, staged.parts, lateness)
+    if not lateness.too_late:
+        return staged, late
+    rejected = staged.rejected
+    if late.quarantined:
+        rejected += set_aside(bench, definition, staged.location, staged.source, lateness.too_late, late.quarantined)
+    parts = {index: digest for index, digest in staged.parts.items() if index not in lateness.too_late}
+    # The earliest row may be one of those that are gone.
+    return replace(staged, parts=parts, rejected=rejected, earliest=""), late
+
+
+def _publish(
+    bench: Workbench,
+    definition: Definition,
+    staged: Staged,
+    batch_id: str,
+    covers: PartSet,
+    scratch: str,
+    *,
+    confirm: bool,
+    because: str,
+) -> _Done:
+    everything = staged
+    for attempt in range(ATTEMPTS):
+        with bench.catalog.snapshot() as reader:
+            known = bench.read_known(reader)
+            definition = known.find_stream(definition.name)
+            lateness = judge_batch(reader, definition, PartSet.of_indexes(everything.parts), batch_id, covers)
+            staged, late = _sift(bench, definition, everything, lateness)
+            rows = PartSet.of_indexes(staged.parts)
+            covered = covers if covers or not rows else PartSet.between(rows.first, rows.last)
+            if not confirm:
+                _check_plausible(definition, reader.existing_parts(definition.name), staged, rows, covered, covers)
+            change = _find_change(reader, known, definition, staged, batch_id, covered, because, late)
+        if change is None:
+            return _Done(covered, PartSet(), staged, late)
+        publications, locations = _write(bench, definition, staged, batch_id, change, f"{scratch}/out{attempt}")
+        batch = Batch(
+            table=definition.name,
+            batch_id=batch_id,
+            source=staged.source,
+            covers=covered,
+            parts=tuple(BatchPart(index, digest) for index, digest in sorted(staged.parts.items())),
+            rejected=staged.rejected,
+            loaded_at=datetime.now(UTC),
+            produced_by=str(bench.produced_by),
+            declared_empty_because=because,
+            late=late,
+            measured_against=lateness.newest,
+        )
+        current: set[str] = set()
+        try:
+            published = bench.catalog.publish(
+                publications, generation=known.generation, produced_by=str(bench.produced_by), batch=batch
+            )
+            current = {item.version.location for item in published}
+        except ConflictError:
+            if attempt == ATTEMPTS - 1:
+                raise
+            continue
+        finally:
+            for location in locations:
+                if location not in current:
+                    bench.files.delete(location)
+        changed = PartSet.of_indexes(item.version.index for item in published if item.is_changed)
+        return _Done(covered, changed, staged, late)
+    raise AssertionError("unreachable")
+
+
+def _check_plausible(
+    definition: Definition, existing: PartSet, staged: Staged, rows: PartSet, covered: PartSet, covers: PartSet
+) -> None:
+    if not covered and not rows:
+        return
+    everything = covered | rows
+    remedy = "correct it, or confirm that it is meant (confirm=True, viewdf load --confirm)"
+    if len(everything) > MOST_PARTS:
+        culprit = f"from {staged.earliest} to {staged.latest}" if not covers else "by its covers"
+        raise ImplausibleBatchError(
+            f"The batch covers {len(everything)} parts of {definition.name}, {everything.format(definition.partitioning)}, "
+            f"{culprit}, which is more than a million; {remedy}. Nothing was loaded."
+        )
+    known = existing | covers if existing else covers
+    if not known:
+        return
+    longest = LONGEST_STRETCH // timedelta(seconds=definition.length_seconds)
+    for index, row in ((everything.first, staged.earliest), (everything.last, staged.latest)):
+        base = existing if existing else known
+        stretch = max(base.first - index, index - base.last)
+        if stretch > longest:
+            at = f" ({row})" if row and index in rows else ""
+            raise ImplausibleBatchError(
+                f"The batch reaches {definition.describe_part(index)}{at}, more than 31 days beyond what "
+                f"{definition.name} has, {PartSet.between(base.first, base.last).format(definition.partitioning)}; "
+                f"{remedy}. Nothing was loaded."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What a batch changes: by part its digest after, and the versions there are now."""
+
+    digests: Mapping[int, ContentDigest]
+    others: Mapping[int, ContentDigest]
+    current: Mapping[int, PartVersion]
+    bounds: Bounds
+
+
+def _find_change(
+    reader: CatalogReader,
+    known: Known,
+    definition: Definition,
+    staged: Staged,
+    batch_id: str,
+    covered: PartSet,
+    because: str,
+    late: LateCount,
+) -> _Change | None:
+    """None if the batch is there already, exactly so."""
+    before = reader.batch(definition.name, batch_id)
+    had = {part.index: part.digest for part in before.parts} if before else {}
+    affected = PartSet.of_indexes(index for index in {*had, *staged.parts} if had.get(index) != staged.parts.get(index))
+    created = (covered | PartSet.of_indexes(staged.parts)) - reader.existing_parts(definition.name)
+    if (
+        before is not None
+        and not affected
+        and not created
+        and before.covers == covered
+        and before.rejected == staged.rejected
+        and before.declared_empty_because == because
+        and before.late == late
+    ):
+        return None
+    touched = affected | created
+    _refuse_archived(reader, definition, touched)
+    by_batch = reader.batches_of_parts(definition.name, affected)
+    digests: dict[int, ContentDigest] = {}
+    others: dict[int, ContentDigest] = {}
+    for index in touched:
+        rest = [digest for other, digest in by_batch.get(index, {}).items() if other != batch_id]
+        others[index] = sum(rest, ContentDigest())
+        digests[index] = others[index] + staged.parts.get(index, ContentDigest())
+    current = {version.index: version for version in reader.current_versions(definition.name, touched)}
+    names = descendants_of(known.definitions, definition.name)
+    snapshot = read_snapshot(reader, known, known.definitions if names else [fold(definition.name)])
+    grown = {**snapshot.existing, fold(definition.name): snapshot.existing_parts(fold(definition.name)) | touched}
+    # By the rules as they are once the batch is in: it may have moved the first part.
+    bounds = Bounds(replace(snapshot, existing=grown))
+    return _Change(digests, others, current, bounds)
+
+
+def _refuse_archived(reader: CatalogReader, definition: Definition, touched: PartSet) -> None:
+    before = reader.archived_before(definition.name)
+    gone = touched & PartSet.between(EARLIEST, before - 1) if before is not None else PartSet()
+    if gone:
+        raise ArchivedPartError(
+            f"The batch changes {definition.describe_parts(gone)}, archived: {describe_retention(definition)}. "
+            "Nothing was loaded; take the rows of that time out of the batch."
+        )
+
+
+def _write(
+    bench: Workbench, definition: Definition, staged: Staged, batch_id: str, change: _Change, out: str
+) -> tuple[list[Publication], list[str]]:
+    """Write the new content of every part that changes, and say what is to be published."""
+    written = {
+        index: bench.new_location(definition, index, _number(change.current.get(index)))
+        for index, digest in change.digests.items()
+        if digest.rows and (index not in change.current or change.current[index].digest != digest)
+    }
+    if written:
+        parts = [
+            StreamPart(
+                index,
+                change.current[index].location if index in change.current else "",
+                bool(change.others[index].rows),
+                index in staged.parts,
+            )
+            for index in written
+        ]
+        bench.open_engine().write_stream_parts(
+            staged.location if staged.parts else None, batch_id, definition.columns, parts, out
+        )
+        for index, location in written.items():
+            bench.files.move(f"{out}/__part={index}", location)
+    late = _find_stale(definition, change)
+    publications = [
+        Publication(
+            table=definition.name,
+            index=index,
+            replaces=_number(change.current.get(index)),
+            location=written.get(index, ""),
+            digest=digest,
+            definition_digest=definition.digest,
+            inputs=(),
+            inputs_digest="",
+            rule=None,
+            stale=late.get(index, ()),
+        )
+        for index, digest in sorted(change.digests.items())
+    ]
+    return publications, list(written.values())
+
+
+def _number(version: PartVersion | None) -> int | None:
+    return None if version is None else version.version
+
+
+def _find_stale(definition: Definition, change: _Change) -> dict[int, tuple[StaleRange, ...]]:
+    """What becomes stale, for the first part of each run of changed parts: one entry a run, however long it is."""
+    changed = PartSet.of_indexes(
+        index
+        for index, digest in change.digests.items()
+        if index not in change.current or change.current[index].digest != digest
+    )
+    return {
+        run.low: change.bounds.stale_because(
+            definition.name, run, f"late data in {definition.name}[{PartRange(run.low, run.high)}]"
+        )
+        for run in changed.ranges
+    }

@@ -1,0 +1,73 @@
+"""Answer ad-hoc queries from one consistent state of the warehouse."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from airflow_provider_viewdf.actions.refusals import explain_refusal, find_name
+from airflow_provider_viewdf.actions.workbench import Known, Workbench, dimension_table, input_table
+from airflow_provider_viewdf.catalog import CatalogReader
+from airflow_provider_viewdf.compiler import QueryInput, compile_query
+from airflow_provider_viewdf.definitions import Column
+from airflow_provider_viewdf.engine.engine import InputTable
+from airflow_provider_viewdf.errors import MissingPartError, QueryRefusedError
+from airflow_provider_viewdf.parts import EARLIEST, PartSet
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+logger = logging.getLogger("airflow_provider_viewdf")
+
+QUARANTINE_COLUMNS = (
+    Column("batch_id", "string"),
+    Column("source", "string"),
+    Column("line", "bigint"),
+    Column("reason", "string"),
+    Column("row", "string"),
+)
+
+
+def run_query(bench: Workbench, sql: str) -> DataFrame:
+    """The answer to a query as a DataFrame. It stays what it was however the warehouse changes afterwards."""
+    with bench.catalog.snapshot() as reader:
+        known = bench.read_known(reader)
+        archived: dict[str, PartSet] = {}
+
+        def find_archived(table: str) -> PartSet:
+            before = reader.archived_before(table)
+            archived[table] = PartSet() if before is None else PartSet.between(EARLIEST, before - 1)
+            return archived[table]
+
+        compiled = compile_query(sql, known.definitions, reader.existing_parts, uuid4().hex[:8], find_archived)
+        for table, parts in archived.items():
+            if gone := parts & reader.existing_parts(table):
+                logger.warning("%s are archived and are not read.", known.find(table).describe_parts(gone))
+        inputs = [_read_input(bench, reader, known, item) for item in compiled.inputs if not item.is_quarantine]
+        rejected = {item.name: _read_rejected(reader, item) for item in compiled.inputs if item.is_quarantine}
+    engine = bench.open_engine()
+    for name, rows in rejected.items():
+        engine.add_rows(name, QUARANTINE_COLUMNS, rows)
+    dimensions = [dimension_table(known.find(table), name) for name, table in compiled.dimensions]
+    try:
+        return engine.query(compiled.sql, inputs, dimensions)
+    except QueryRefusedError as error:
+        raise explain_refusal(error, "query", find_name(error.name, sql)) from None
+
+
+def _read_input(bench: Workbench, reader: CatalogReader, known: Known, item: QueryInput) -> InputTable:
+    versions = reader.current_versions(item.table, item.parts) if item.parts else []
+    definition = known.find(item.table)
+    retired = [version.index for version in versions if version.is_retired]
+    if retired:
+        owners = " and ".join(definition.owners)
+        raise MissingPartError(
+            f"The query reads {definition.describe_parts(PartSet.of_indexes(retired))}, of which gc has removed the rows, "
+            f"as nothing will read them soon; query {owners} instead, or let {owners} RETAIN more."
+        )
+    return input_table(bench, definition, item.name, versions, has_part_column=item.has_part_column)
+
+
+def _read_rejected(reader: CatalogReader, item: QueryInput) -> list[tuple[str, str, int, str, str]]:
+    return [(batch, row.source, row.line, row.reason, row.row) for batch, row in reader.rejected_rows(item.table)]

@@ -1,0 +1,148 @@
+"""What every action works with: the catalog, the part files, Spark, and who is at work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from airflow_provider_viewdf.catalog import Catalog, CatalogReader
+from airflow_provider_viewdf.definitions import Definition, fold
+from airflow_provider_viewdf.engine.part_files import PartFiles
+from airflow_provider_viewdf.errors import UnknownTableError, UsageError
+from airflow_provider_viewdf.language import parse_script
+from airflow_provider_viewdf.planning import Snapshot
+from airflow_provider_viewdf.translate.translation import Translation
+from airflow_provider_viewdf.versions import DefinitionRecord, PartVersion, Producer
+
+if TYPE_CHECKING:
+    from airflow_provider_viewdf.engine.engine import DimensionTable, Engine, InputTable
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The definitions of one generation of the catalog, by folded name."""
+
+    generation: int
+    definitions: Mapping[str, Definition]
+    records: Mapping[str, DefinitionRecord]
+
+    @property
+    def starts(self) -> dict[str, int]:
+        return {key: record.start_index for key, record in self.records.items() if record.start_index is not None}
+
+    def find(self, name: str) -> Definition:
+        definition = self.definitions.get(fold(name))
+        if definition is None:
+            names = ", ".join(item.name for item in self.definitions.values()) or "nothing yet"
+            raise UnknownTableError(f"Nothing is defined with the name {name}; there is: {names}.")
+        return definition
+
+    def find_view(self, name: str) -> Definition:
+        definition = self.find(name)
+        if definition.kind != "view":
+            raise UsageError(f"{definition.name} is no view but a {_describe_kind(definition)}; name a view.")
+        return definition
+
+    def find_stream(self, name: str) -> Definition:
+        definition = self.find(name)
+        if definition.kind != "stream":
+            raise UsageError(
+                f"{definition.name} is a {_describe_kind(definition)}; rows are loaded into what CREATE STREAM defines."
+            )
+        return definition
+
+
+def _describe_kind(definition: Definition) -> str:
+    return {"stream": "table", "dimension": "dimension table", "view": "view"}[definition.kind]
+
+
+@dataclass(slots=True)
+class Workbench:
+    catalog: Catalog
+    files: PartFiles
+    open_engine: Callable[[], Engine]
+    produced_by: Producer
+    _known: Known | None = field(default=None, repr=False)
+
+    def read_known(self, reader: CatalogReader) -> Known:
+        """The definitions of a snapshot, parsed once for each generation."""
+        if self._known is None or self._known.generation != reader.generation:
+            records = {fold(record.name): record for record in reader.definitions()}
+            parsed = parse_script(";\n".join(_parsed_text(record) for record in records.values()))
+            self._known = Known(
+                reader.generation,
+                {fold(item.name): _restore(item, records[fold(item.name)]) for item in parsed},
+                records,
+            )
+        return self._known
+
+    def known(self) -> Known:
+        with self.catalog.snapshot() as reader:
+            return self.read_known(reader)
+
+    def new_location(self, definition: Definition, index: int, replaces: int | None) -> str:
+        """A place for a new version, which no other writer can choose."""
+        return f"{definition.name}/{index}/v{(replaces or 0) + 1}-{uuid4().hex[:12]}"
+
+
+def _parsed_text(record: DefinitionRecord) -> str:
+    return Translation.from_json(record.translation).view.text if record.translation else record.text
+
+
+def _restore(definition: Definition, record: DefinitionRecord) -> Definition:
+    return replace(
+        definition,
+        text=record.text,
+        columns=record.columns,
+        helper_of=record.helper_of,
+        translation=Translation.from_json(record.translation) if record.translation else None,
+    )
+
+
+def read_snapshot(reader: CatalogReader, known: Known, names: Iterable[str]) -> Snapshot:
+    """The state of these tables and views, for planning."""
+    keys = [key for key in names if known.definitions[key].is_partitioned]
+    views = [key for key in keys if known.definitions[key].kind == "view"]
+    return Snapshot(
+        definitions=known.definitions,
+        existing={key: reader.existing_parts(key) for key in keys},
+        stale={key: tuple(reader.stale_ranges(key)) for key in views},
+        # Not those of an earlier definition: they stayed, and the rules of this one do not make them stale.
+        initialized={key: reader.parts_made_by(key, "initialize", known.definitions[key].digest) for key in views},
+        starts=known.starts,
+        archived={key: before for key in keys if (before := reader.archived_before(key)) is not None},
+        retired={key: reader.retired_parts(key) for key in views if known.definitions[key].helper_of},
+    )
+
+
+def dimension_table(definition: Definition, name: str | None = None) -> DimensionTable:
+    from airflow_provider_viewdf.engine.engine import DimensionTable
+
+    return DimensionTable(
+        name or definition.name, definition.columns, definition.location, definition.format, definition.options
+    )
+
+
+def input_table(
+    bench: Workbench, definition: Definition, name: str, versions: Sequence[PartVersion], *, has_part_column: bool
+) -> InputTable:
+    """A temporary view over the files of part versions, of the warehouse or of an external stream."""
+    from airflow_provider_viewdf.engine.engine import InputTable
+
+    locations = tuple((version.index, version.location) for version in versions if version.location)
+    external = None
+    if definition.is_external:
+        from airflow_provider_viewdf.engine.external_files import resolve_template
+        from airflow_provider_viewdf.engine.file_readers import ExternalInput
+
+        external = ExternalInput(
+            definition.name,
+            tuple(f"{version.location}/{file.name}" for version in versions for file in version.files),
+            definition.format,
+            definition.options,
+            resolve_template(definition, bench.files),
+            definition.length_seconds,
+        )
+    return InputTable(name, definition.columns, locations, has_part_column, external)

@@ -1,0 +1,248 @@
+"""Changed definitions of views that have parts: restated, restated from a time on, or left, as the caller chooses."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from network import NETWORK, measurement, minute
+
+from airflow_provider_viewdf.errors import (
+    ChangedDefinitionError,
+    DefinitionError,
+    StillReadError,
+    UnknownTableError,
+    UsageError,
+)
+from airflow_provider_viewdf.parts import PartSet
+from airflow_provider_viewdf.warehouse import Warehouse
+
+FIRST = 23668440  # 10:00
+STREAM = "CREATE STREAM M (ts TIMESTAMP ORDERED, src STRING, dest STRING, loss INT) PARTITION LENGTH 60;"
+PLAIN = STREAM + "CREATE VIEW V AS SELECT loss FROM M; CREATE VIEW W AS SELECT loss + 1 AS more FROM V;"
+SUM = (
+    STREAM + "CREATE VIEW S AS INITIALIZE S[i] AS SELECT sum(loss) AS total FROM M[i] "
+    "UPDATE S[j] AS SELECT sum(x) FROM (SELECT loss AS x FROM M[j] UNION ALL SELECT total FROM S[j-1]) PARTITION LENGTH 60"
+)
+REMEDY = (
+    'Restate every part with changed="restate" (viewdf apply --restate), or define a view of another name; nothing was '
+    "changed."
+)
+
+
+def by_part(warehouse: Warehouse, view: str, column: str) -> dict[int, Any]:
+    rows = warehouse.query(f"SELECT PART - {FIRST} AS part, {column} AS x FROM {view}").collect()
+    return {row.part: row.x for row in rows}
+
+
+def load(warehouse: Warehouse, *numbers: int) -> None:
+    for number in numbers:
+        warehouse.load("M", [measurement(number, number + 1)], batch_id=f"minute {number}")
+
+
+def test_restating_from_a_time_leaves_older_parts_and_shows_what_it_does_first(warehouse: Warehouse) -> None:
+    warehouse.apply(SUM)
+    warehouse.load("M", [measurement(number, 1) for number in range(5)])
+    warehouse.refresh()
+    changed = SUM.replace("SELECT loss AS x", "SELECT loss * 10 AS x")
+    preview = warehouse.preview_apply(changed, changed="restate", restate_from=minute(3))
+    assert preview.lines == (
+        f"S[{FIRST + 3} .. {FIRST + 4}], 2 parts, because definition changed  (2015-01-01T10:03 .. 2015-01-01T10:04)",
+    )
+    assert warehouse.refresh(dry_run=True).steps == ()
+    told: list[Any] = []
+    warehouse.apply(changed, changed="restate", restate_from="2015-01-01T10:03", on_preview=told.append)
+    assert told == [preview]
+    assert warehouse.status("S")[0].stale == PartSet.between(FIRST + 3, FIRST + 4)
+    assert [step.index for step in warehouse.refresh().steps] == [FIRST + 3, FIRST + 4]
+    assert by_part(warehouse, "S", "total") == {0: 1, 1: 2, 2: 3, 3: 13, 4: 23}
+    assert warehouse.status("S")[0].earlier_definition == PartSet.between(FIRST, FIRST + 2)
+    report = warehouse.verify()
+    assert (report.is_ok, [(name, str(parts)) for name, parts in report.left_out]) == (
+        True,
+        [("S", f"{FIRST} .. {FIRST + 2}")],
+    )
+    assert [str(parts) for _, parts in report.checked] == [f"{FIRST + 3} .. {FIRST + 4}"]
+
+
+def test_forward_only_leaves_old_parts_until_late_data_reaches_them(warehouse: Warehouse) -> None:
+    warehouse.apply(PLAIN)
+    load(warehouse, 0, 1)
+    warehouse.refresh()
+    changed = PLAIN.replace("SELECT loss FROM M", "SELECT loss * 10 AS loss FROM M")
+    assert warehouse.preview_apply(changed, changed="forward").lines == ()
+    warehouse.apply(changed, changed="forward")
+    assert warehouse.refresh().steps == ()
+    load(warehouse, 2)
+    warehouse.refresh()
+    assert by_part(warehouse, "W", "more") == {0: 2, 1: 3, 2: 31}
+    report = warehouse.verify()
+    assert report.is_ok
+    assert [(name, str(parts)) for name, parts in report.left_out] == [("V", f"{FIRST} .. {FIRST + 1}")]
+    warehouse.load("M", [measurement(1, 5)], batch_id="minute 1")
+    warehouse.refresh()
+    assert by_part(warehouse, "W", "more") == {0: 2, 1: 51, 2: 31}
+    assert warehouse.status("V")[0].earlier_definition == PartSet.between(FIRST, FIRST)
+    assert warehouse.verify().is_ok
+
+
+def test_forward_only_goes_on_from_the_old_parts_of_a_view_that_reads_its_past(warehouse: Warehouse) -> None:
+    warehouse.apply(SUM)
+    load(warehouse, 0, 1)
+    warehouse.refresh()
+    # Both queries are the same now, so the first part would be made by UPDATE: it stays nevertheless.
+    warehouse.apply(SUM.replace("SELECT loss AS x", "SELECT loss * 10 AS x"), changed="forward")
+    load(warehouse, 2)
+    assert [step.index for step in warehouse.refresh().steps] == [FIRST + 2]
+    assert by_part(warehouse, "S", "total") == {0: 1, 1: 3, 2: 33}
+    assert warehouse.verify().is_ok
+
+
+def test_first_part_stays_though_the_new_definition_would_make_it_by_another_rule(warehouse: Warehouse) -> None:
+    warehouse.apply(SUM)
+    load(warehouse, 0, 1)
+    warehouse.refresh()
+    warehouse.apply(STREAM + "CREATE VIEW S AS SELECT sum(loss) AS total FROM M", changed="forward")
+    assert warehouse.refresh().steps == ()
+
+
+def test_columns_may_come_and_go_where_no_old_part_is_read_again(warehouse: Warehouse) -> None:
+    warehouse.apply(PLAIN)
+    load(warehouse, 0)
+    warehouse.refresh()
+    warehouse.apply(PLAIN.replace("SELECT loss FROM M", "SELECT src, loss FROM M"), changed="forward")
+    load(warehouse, 1)
+    warehouse.refresh()
+    assert by_part(warehouse, "V", "src") == {0: None, 1: "a"}
+    assert by_part(warehouse, "W", "more") == {0: 2, 1: 3}
+    assert warehouse.verify().is_ok
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        (
+            SUM.replace("sum(loss) AS total", "sum(loss) AS total, count(*) AS n").replace(
+                "sum(x)", "sum(x), count(*)"
+            ),
+            "S reads its own past, and its columns change from (total bigint) to (total bigint, n bigint), so its old "
+            "parts cannot stay.",
+        ),
+        (
+            SUM.replace("sum(loss) AS total", "CAST(sum(loss) AS DOUBLE) AS total"),
+            "Column total of S changes from bigint to double, so its old parts cannot stay.",
+        ),
+        (
+            STREAM + "CREATE VIEW S AS SELECT sum(loss) AS total FROM M PARTITION LENGTH 120",
+            "S gets another PARTITION LENGTH, so its old parts cannot stay.",
+        ),
+        (SUM + " STARTING '2015-01-01'", "S gets another STARTING, so its old parts cannot stay."),
+    ],
+    ids=["columns", "type", "length", "start"],
+)
+def test_forward_only_needs_old_parts_that_can_be_read_beside_new_ones(
+    warehouse: Warehouse, script: str, says: str
+) -> None:
+    warehouse.apply(SUM)
+    load(warehouse, 0)
+    warehouse.refresh(["S"])
+    before = warehouse.definitions()
+    with pytest.raises(ChangedDefinitionError) as raised:
+        warehouse.apply(script, changed="forward")
+    assert str(raised.value) == f"{says} {REMEDY}"
+    assert warehouse.definitions() == before
+    warehouse.apply(script, changed="restate")
+
+
+def test_views_that_follow_the_columns_of_a_restated_one_are_made_anew_and_named(warehouse: Warehouse) -> None:
+    script = STREAM + "CREATE VIEW V AS SELECT loss FROM M; CREATE VIEW All AS SELECT * FROM V"
+    warehouse.apply(script)
+    load(warehouse, 0)
+    warehouse.refresh()
+    changed = script.replace("SELECT loss", "SELECT src, loss")
+    preview = warehouse.preview_apply(changed, changed="restate")
+    assert [(group.view, str(group.parts), group.reason) for group in preview.groups] == [
+        ("V", str(FIRST), "definition changed"),
+        ("All", str(FIRST), "the columns of what it reads changed"),
+    ]
+    warehouse.apply(changed, changed="restate")
+    warehouse.refresh()
+    assert by_part(warehouse, "All", "src") == {0: "a"}
+
+
+def test_refusal_names_every_changed_view_and_what_follows(warehouse: Warehouse) -> None:
+    warehouse.apply(NETWORK)
+    warehouse.load("M", [measurement(number, 12) for number in range(4)])
+    warehouse.refresh()
+    changed = NETWORK.replace("loss > 10", "loss > 11")
+    with pytest.raises(ChangedDefinitionError) as raised:
+        warehouse.apply(changed)
+    sentence, *tree = str(raised.value).splitlines()
+    assert sentence.startswith(
+        "Helper is already defined differently and has parts; nothing was changed. Choose: restate,"
+    )
+    span = "(2015-01-01T10:00 .. 2015-01-01T10:03)"
+    assert tree == [
+        f"  Helper[{FIRST} .. {FIRST + 3}], 4 parts, because definition changed  {span}",
+        f"    View2[{FIRST} .. {FIRST + 3}], 4 parts, because Helper[{FIRST} .. {FIRST + 3}] changed  {span}",
+    ]
+    preview = warehouse.preview_apply(changed)
+    assert preview.needs_choice == ("Helper",)
+    assert [f"  {line}" for line in preview.lines] == tree
+
+
+def test_choices_that_make_no_sense(warehouse: Warehouse) -> None:
+    with pytest.raises(UsageError) as unknown:
+        warehouse.apply(STREAM, changed="rename")  # type: ignore[arg-type]
+    assert str(unknown.value) == """changed is "refuse", "restate" or "forward", not 'rename'."""
+    with pytest.raises(UsageError) as alone:
+        warehouse.apply(STREAM, restate_from=minute(0))
+    assert str(alone.value) == 'restate_from says from when on to restate; give it with changed="restate".'
+
+
+def test_what_others_read_cannot_be_dropped(warehouse: Warehouse, tmp_path: Path) -> None:
+    warehouse.apply(PLAIN + "CREATE VIEW X AS SELECT v.loss FROM V v JOIN W w ON v.loss = w.more")
+    load(warehouse, 0)
+    warehouse.refresh()
+    for script, error, says in (
+        (
+            "DROP VIEW v",
+            StillReadError,
+            "V cannot be dropped, since W and X would read it still; drop those too, or define them anew without it. "
+            "Nothing was changed.",
+        ),
+        (
+            "DROP STREAM M",
+            StillReadError,
+            "M cannot be dropped, since V would read it still; drop that too, or define it anew without it. Nothing was "
+            "changed.",
+        ),
+        ("DROP STREAM V", DefinitionError, "V is no stream but a view; write DROP VIEW V."),
+        (
+            "DROP VIEW Nowhere",
+            UnknownTableError,
+            "There is no view Nowhere to drop; write DROP VIEW IF EXISTS Nowhere if it may be gone already.",
+        ),
+    ):
+        with pytest.raises(error) as raised:
+            warehouse.apply(script)
+        assert raised.value.reason == says
+    assert [item.name for item in warehouse.definitions()] == ["M", "V", "W", "X"]
+    assert warehouse.apply("DROP VIEW IF EXISTS Nowhere") == []
+    assert warehouse.preview_apply("DROP VIEW X").dropped == ("X",)
+
+    warehouse.apply("DROP VIEW V; DROP VIEW W; CREATE VIEW X AS SELECT loss FROM M", changed="restate")
+    assert [item.name for item in warehouse.definitions()] == ["M", "X"]
+    warehouse.refresh()
+    assert by_part(warehouse, "X", "loss") == {0: 1}
+    warehouse.apply("DROP VIEW X; DROP STREAM M")
+    assert warehouse.definitions() == []
+    warehouse.gc(timedelta(seconds=-60))
+    assert [item.name for item in (tmp_path / "wh").rglob("*.parquet")] == []
+    warehouse.apply(PLAIN)
+    assert warehouse.existing_parts("M") == PartSet()
+    load(warehouse, 1)
+    warehouse.refresh()
+    assert by_part(warehouse, "W", "more") == {1: 3}

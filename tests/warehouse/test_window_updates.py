@@ -1,0 +1,140 @@
+"""How window views are kept up to date: what an update reads, and how far late rows reach."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from network import measurement, minute
+from window_oracle import FIRST
+
+from airflow_provider_viewdf.parts import PartSet
+from airflow_provider_viewdf.reports import RefreshReport
+from airflow_provider_viewdf.warehouse import Warehouse
+
+STREAM = "CREATE STREAM M (ts TIMESTAMP ORDERED, src STRING, dest STRING, loss INT) PARTITION LENGTH 60;\n"
+
+
+def test_figure_1_1_of_the_thesis_420_plus_7_minus_5_is_422(warehouse: Warehouse) -> None:
+    warehouse.apply(
+        STREAM + "CREATE VIEW View1 AS SELECT src, dest, sum(loss) AS loss FROM M [WINDOW 5 minutes] GROUP BY src, dest"
+    )
+    # 9:00 to 9:59 of the figure are five minutes here; the oldest part has a loss of 5, the new one of 7.
+    warehouse.load("M", [measurement(number, loss) for number, loss in enumerate([5, 100, 115, 105, 95])])
+    warehouse.refresh()
+    warehouse.load("M", [measurement(5, 7)])
+    report = warehouse.refresh(["View1"])
+    assert [tuple(row) for row in warehouse.query("SELECT PART, loss FROM View1 ORDER BY PART").collect()] == [
+        (FIRST + 4, 420),
+        (FIRST + 5, 422),
+    ]
+    assert [(step.view, step.rule, step.inputs) for step in report.steps] == [
+        ("M_per_1_minute_by_src_dest", "update", (f"M[{FIRST + 5}] v1",)),
+        (
+            "View1_state",
+            "update",
+            (
+                f"M_per_1_minute_by_src_dest[{FIRST}] v1",
+                f"M_per_1_minute_by_src_dest[{FIRST + 5}] v1",
+                f"View1_state[{FIRST + 4}] v1",
+            ),
+        ),
+        ("View1", "update", (f"View1_state[{FIRST + 5}] v1",)),
+    ]
+
+
+def count_steps(report: RefreshReport, outcome: str) -> Counter[str]:
+    return Counter(step.view for step in report.steps if step.outcome == outcome)
+
+
+@pytest.mark.timeout(900)
+def test_a_late_row_50_parts_back_changes_10_parts_of_a_delta_and_stops(
+    open_spark: Callable[[str], Any], tmp_path: Any
+) -> None:
+    with Warehouse.open(tmp_path / "wh", spark=open_spark("classic")) as warehouse:
+        warehouse.apply(
+            STREAM + "CREATE VIEW V AS SELECT src, sum(loss) AS total FROM M [WINDOW 10 minutes] GROUP BY src"
+        )
+        warehouse.load("M", [measurement(number, number) for number in range(62)], batch_id="on time")
+        warehouse.refresh()
+        warehouse.load("M", [measurement(11, 1000)], batch_id="late")
+        report = warehouse.refresh()
+    partials = "M_per_1_minute_by_src"
+    assert count_steps(report, "published") == {partials: 1, "V_state": 10, "V": 10}
+    assert count_steps(report, "kept") == {"V_state": 1}
+
+
+@pytest.mark.timeout(900)
+def test_a_late_row_50_parts_back_changes_10_parts_of_a_dyadic_window_and_stops(
+    open_spark: Callable[[str], Any], tmp_path: Any
+) -> None:
+    with Warehouse.open(tmp_path / "wh", spark=open_spark("classic")) as warehouse:
+        warehouse.apply(
+            STREAM + "CREATE VIEW V AS SELECT src, max(loss) AS most FROM M [WINDOW 10 minutes] GROUP BY src "
+            "WITH (strategy = 'dyadic')"
+        )
+        warehouse.load("M", [measurement(number, number) for number in range(62)], batch_id="on time")
+        # Nothing is chained to the past, so a few parts around what changes, and the newest, tell as much as all.
+        span = PartSet.between(FIRST + 10, FIRST + 23) | PartSet.between(FIRST + 60, FIRST + 61)
+        warehouse.refresh(parts={"V": span})
+        warehouse.load("M", [measurement(11, 1000)], batch_id="late")
+        report = warehouse.refresh(parts={"V": span})
+    partials = "M_per_1_minute_by_src"
+    # A block of eight that ends at the part is all that the window's newest eight parts need of it.
+    assert count_steps(report, "published") == {
+        partials: 1,
+        f"{partials}_block2": 2,
+        f"{partials}_block4": 4,
+        f"{partials}_block8": 8,
+        "V": 10,
+    }
+    assert count_steps(report, "kept") == {}
+
+
+@pytest.mark.parametrize("strategy", ["delta", "merge"])
+def test_groups_leave_the_window_and_come_back_whatever_their_sum(warehouse: Warehouse, strategy: str) -> None:
+    warehouse.apply(
+        STREAM
+        + "CREATE VIEW V AS SELECT src, sum(loss) AS total, count(*) AS n FROM M [WINDOW 2 minutes] GROUP BY src "
+        f"WITH (strategy = '{strategy}')"
+    )
+    losses = [("a", 0, 4), ("a", 0, -4), ("b", 0, None), ("b", 1, 1), ("a", 3, 0), ("b", 4, -1)]
+    rows = [{"ts": minute(part, 5), "src": src, "dest": "x", "loss": loss} for src, part, loss in losses]
+    warehouse.load("M", rows, covers=(minute(0), minute(6)))
+    warehouse.refresh()
+    found = warehouse.query("SELECT PART, src, total, n FROM V ORDER BY PART, src").collect()
+    assert [(row[0] - FIRST, *row[1:]) for row in found] == [
+        (1, "a", 0, 2),
+        (1, "b", 1, 2),
+        (2, "b", 1, 1),
+        (3, "a", 0, 1),
+        (4, "a", 0, 1),
+        (4, "b", -1, 1),
+        (5, "b", -1, 1),
+    ]
+    assert warehouse.verify().is_ok
+
+
+def test_a_window_over_a_view_and_another_window_applied_later(open_spark: Callable[[str], Any], tmp_path: Any) -> None:
+    with Warehouse.open(tmp_path / "wh", spark=open_spark("classic")) as warehouse:
+        warehouse.apply(
+            STREAM + "CREATE VIEW Pairs AS SELECT a.src, b.loss FROM M a JOIN M b ON a.src = b.src;"
+            "CREATE VIEW V AS SELECT src, sum(CAST(loss AS BIGINT)) AS total FROM Pairs [WINDOW 4 minutes] GROUP BY src"
+        )
+        warehouse.load("M", [measurement(number, number) for number in range(6)])
+        warehouse.refresh()
+        script = "CREATE VIEW X AS SELECT src, max(loss) AS most FROM Pairs [WINDOW 2 minutes] GROUP BY src WITH (strategy = 'merge')"
+        warehouse.apply(script)
+        report = warehouse.refresh()
+        assert {step.view for step in report.steps} == {"X", "Pairs_per_1_minute_by_src_more2"}
+        assert [tuple(row) for row in warehouse.query("SELECT total FROM V ORDER BY PART").collect()] == [
+            (6,),
+            (10,),
+            (14,),
+        ]
+        assert [row[0] for row in warehouse.query("SELECT most FROM X ORDER BY PART").collect()] == [1, 2, 3, 4, 5]
+        warehouse.apply(script)
+        assert warehouse.refresh().steps == ()
+        assert "Strategy delta: all aggregates are of exact numbers" in warehouse.explain("V")

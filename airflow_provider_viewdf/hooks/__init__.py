@@ -1,0 +1,1 @@
+"""From Airflow to a warehouse: connections, and which parts a run is for."""

@@ -1,0 +1,83 @@
+"""Jinja in SQL: the subscript as a symbol, so that a definition is the same text in every run.
+
+`{{ j }}` rendered to 23667844 would define another view every minute. So `i` and `j` are rendered to a name, which the
+language knows as "the subscript of the part being computed"; the numbers appear only where a person looks at one part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from airflow_provider_viewdf.errors import UsageError
+
+SYMBOL = "__part__"
+SUBSCRIPTS = ("i", "j")
+
+
+class PartSymbol:
+    """The subscript in a template. Arithmetic with it gives text: `{{ j - 1 }}` is `(__part__ - 1)`."""
+
+    def __init__(self, text: str = SYMBOL) -> None:
+        self._text = text
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return self._text
+
+    def __add__(self, other: object) -> PartSymbol:
+        return PartSymbol(f"({self} + {other})")
+
+    def __radd__(self, other: object) -> PartSymbol:
+        return PartSymbol(f"({other} + {self})")
+
+    def __sub__(self, other: object) -> PartSymbol:
+        return PartSymbol(f"({self} - {other})")
+
+    def __rsub__(self, other: object) -> PartSymbol:
+        return PartSymbol(f"({other} - {self})")
+
+    def __mul__(self, other: object) -> PartSymbol:
+        return PartSymbol(f"({self} * {other})")
+
+    def __rmul__(self, other: object) -> PartSymbol:
+        return PartSymbol(f"({other} * {self})")
+
+    # In a subscript both divisions are the one that rounds down.
+    def __floordiv__(self, other: object) -> PartSymbol:
+        return PartSymbol(f"({self} / {other})")
+
+    __truediv__ = __floordiv__
+
+    def __mod__(self, other: object) -> PartSymbol:
+        return PartSymbol(f"({self} % {other})")
+
+    def __neg__(self) -> PartSymbol:
+        return PartSymbol(f"(-{self})")
+
+    def __pos__(self) -> PartSymbol:
+        return self
+
+    def _refuse(self, *others: object) -> NoReturn:
+        raise UsageError(
+            "In a template, i and j stand for whichever part is computed and have no value of their own: "
+            "calculate with + - * / % only, and leave comparisons to the SQL."
+        )
+
+    # Python would answer these without asking; Jinja's filters even turn the failure into a 0.
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __int__ = __float__ = __index__ = __bool__ = __rmod__ = __rtruediv__ = __rfloordiv__ = _refuse
+    __hash__ = object.__hash__
+
+
+def add_subscripts(context: Mapping[str, Any], subscript: PartSymbol | int | None = None) -> dict[str, Any]:
+    """A template context with `i`, `j`, and each of the params by its bare name, unless that name means something else."""
+    value = PartSymbol() if subscript is None else subscript
+    params = {name: item for name, item in dict(context.get("params") or {}).items() if name not in context}
+    return {**params, **context, **dict.fromkeys(SUBSCRIPTS, value)}
+
+
+def is_template(text: str) -> bool:
+    return any(mark in text for mark in ("{{", "{%", "{#"))

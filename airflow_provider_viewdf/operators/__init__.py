@@ -1,0 +1,1 @@
+"""The operators: load a batch, refresh a view."""

@@ -1,0 +1,1 @@
+"""A whole script as a group of tasks."""

@@ -1,0 +1,1 @@
+"""When the runs of a DAG come about."""

@@ -1,0 +1,1 @@
+"""What waits for parts in the triggerer, so that no worker has to."""

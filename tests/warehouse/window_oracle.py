@@ -137,20 +137,42 @@ def ask_spark(spark: Any, rows: Sequence[dict[str, Any]], query: str, windows: S
         spark.catalog.dropTempView("naive_windows")
 
 
-def normal(rows: Iterable[Sequence[Any]], *, digits: int = 9) -> list[tuple[Any, ...]]:
-    """Rows that can be compared: in one order, doubles and the decimals of averages to so many digits."""
-    return sorted((tuple(_normal(value, digits) for value in row) for row in rows), key=repr)
+def find_difference(
+    found: Iterable[Sequence[Any]], expected: Iterable[Sequence[Any]], *, keys: int, digits: int
+) -> str | None:
+    """The first place where two answers differ, or nothing. Rows are told apart by their first columns, the keys.
+
+    Numbers are compared, never rounded: two doubles a hair's breadth apart may round to different digits.
+    """
+    left, right = _by_keys(found, keys), _by_keys(expected, keys)
+    if sorted(left, key=repr) != sorted(right, key=repr):
+        return f"rows of {sorted(left, key=repr)} instead of {sorted(right, key=repr)}"
+    for key, row in left.items():
+        for number, (one, other) in enumerate(zip(row, right[key], strict=True)):
+            if not _is_same(one, other, digits):
+                return f"column c{number - keys} of {key}: {one!r} instead of {other!r}"
+    return None
 
 
-def _normal(value: Any, digits: int) -> Any:
-    if isinstance(value, bool) or value is None or isinstance(value, str):
-        return value
-    if isinstance(value, (list, tuple)):
-        return tuple(_normal(item, digits) for item in value)
-    number = float(value) if isinstance(value, (Decimal, float, int)) else value
-    if isinstance(number, float):
-        if math.isnan(number):
-            return "NaN"
-        # A variance of equal values is 0, or whatever is left of their rounding.
-        return 0.0 if abs(number) < 1e-9 else float(f"{number:.{digits}g}")
-    return number
+def _by_keys(rows: Iterable[Sequence[Any]], keys: int) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    all_rows = [tuple(row) for row in rows]
+    answer = {row[:keys]: row for row in all_rows}
+    assert len(answer) == len(all_rows), "two rows of one group"
+    return answer
+
+
+def _is_same(one: Any, other: Any, digits: int) -> bool:
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(_is_same(*pair, digits) for pair in zip(one, other))
+    if isinstance(one, float) or isinstance(other, float):
+        if one is None or other is None:
+            return one is other
+        if math.isnan(one) or math.isnan(other):
+            return math.isnan(one) and math.isnan(other)
+        # What is left where doubles cancel each other out is as small as they were large.
+        return math.isclose(one, other, rel_tol=10**-digits, abs_tol=1e-8)
+    # Decimals that were rounded to different scales, as averages are, agree to the smaller one.
+    if isinstance(one, Decimal) and isinstance(other, Decimal):
+        scale = max(one.as_tuple().exponent, other.as_tuple().exponent)
+        return abs(one - other) * 2 <= Decimal(1).scaleb(scale) if one != other else True
+    return bool(one == other)

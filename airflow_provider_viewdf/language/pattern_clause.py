@@ -10,7 +10,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_provider_viewdf.definitions import fold
 from airflow_provider_viewdf.errors import LanguageError, TimeFormatError
-from airflow_provider_viewdf.language.statements import NAME
+from airflow_provider_viewdf.language.token_reader import NAME
 from airflow_provider_viewdf.parts import parse_length
 from airflow_provider_viewdf.translate.pattern.query import (
     Choice,

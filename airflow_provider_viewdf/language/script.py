@@ -20,7 +20,8 @@ from airflow_provider_viewdf.language.dialect import parse_query
 from airflow_provider_viewdf.language.digests import digest_definition
 from airflow_provider_viewdf.language.expand import expand_script
 from airflow_provider_viewdf.language.ordering import check_order
-from airflow_provider_viewdf.language.statements import Drop, Name, Statement, read_drops, read_statements
+from airflow_provider_viewdf.language.statements import Drop, Statement, read_drops, read_statements
+from airflow_provider_viewdf.language.token_reader import Name
 from airflow_provider_viewdf.translate import plain
 from airflow_provider_viewdf.translate.joins import expand_key_joins, group_keys
 from airflow_provider_viewdf.translate.tree import is_common_table

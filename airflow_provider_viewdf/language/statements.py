@@ -6,54 +6,26 @@ alone and none of our words can be mistaken for an alias in it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import NoReturn
 
 from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_provider_viewdf.definitions import TAKE_LATE_ROWS, Column, Kind, LateRows
-from airflow_provider_viewdf.errors import LanguageError, TimeFormatError
+from airflow_provider_viewdf.errors import LanguageError
+from airflow_provider_viewdf.language.clauses import ClauseReader, Clauses
 from airflow_provider_viewdf.language.column_types import read_type
 from airflow_provider_viewdf.language.dialect import read_tokens
+from airflow_provider_viewdf.language.token_reader import NAME, Name
 from airflow_provider_viewdf.language.window_syntax import is_window
 from airflow_provider_viewdf.locations import LocationTemplate
-from airflow_provider_viewdf.parts import parse_length, parse_time
 from airflow_provider_viewdf.translate.tree import PART, PART_TIMESTAMP
 
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 RESERVED_COLUMNS = (PART, PART_TIMESTAMP)
-FORMATS = ("csv", "json", "parquet")
-
-# Words that begin a clause, so that none of them is taken for the unit of a length before it.
-_CLAUSE_WORDS = (
-    "STARTING",
-    "KEY",
-    "PARTITION",
-    "LATE",
-    "QUARANTINE",
-    "IGNORE",
-    "WITH",
-    "RETAIN",
-    "LOCATION",
-    "FORMAT",
-    "OPTIONS",
-    "COMPLETE",
-)
 
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """A name as written, with its place."""
-
-    text: str
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,31 +102,7 @@ def _is_drop(tokens: Sequence[Token]) -> bool:
     return tokens[0].text.upper() == "DROP"
 
 
-@dataclass(slots=True)
-class _Clauses:
-    """What stands behind the columns or the queries of a statement."""
-
-    length_seconds: int = 0
-    length_place: tuple[int, int] = (0, 0)
-    starting: datetime | None = None
-    starting_latest: bool = False
-    keys: tuple[Name, ...] = ()
-    location: str = ""
-    location_token: Token | None = None
-    format: str = ""
-    options: tuple[tuple[str, str], ...] = ()
-    settings: tuple[tuple[Name, Name], ...] = ()
-    retain_seconds: int = 0
-    late_rows: LateRows = TAKE_LATE_ROWS
-    complete_when: str = ""
-    complete_after_seconds: int | None = None
-    seen: set[str] = field(default_factory=set)
-
-
-class _StatementReader:
-    def __init__(self, text: str, tokens: Sequence[Token]) -> None:
-        self.text, self.tokens, self.position = text, tokens, 0
-
+class _StatementReader(ClauseReader):
     def read(self) -> Statement:
         words = [token.text.upper() for token in self.tokens[:2]]
         first = self.tokens[0]
@@ -243,7 +191,7 @@ class _StatementReader:
             complete_after_seconds=clauses.complete_after_seconds,
         )
 
-    def _check_external(self, clauses: _Clauses, name: Name) -> None:
+    def _check_external(self, clauses: Clauses, name: Name) -> None:
         """A stream whose files others write needs a place for each part, and a format."""
         if clauses.location_token is None:
             self._fail_at(
@@ -453,253 +401,3 @@ class _StatementReader:
         return RuleStatement(
             Name(f"{keyword.text.upper()} {head.text}[{variable.text}]", keyword.start, end), variable.text, tokens[6:]
         )
-
-    def _clauses(self, allowed: tuple[str, ...], statement: str) -> _Clauses:
-        clauses = _Clauses()
-        while self.position < len(self.tokens):
-            token = self._current
-            word = "PARTITION" if token.token_type == TokenType.PARTITION_BY else token.text.upper()
-            if word not in allowed:
-                hint = ""
-                if word == "PARTITION":
-                    hint = " A table without a subscript has no parts; for one with parts, write CREATE STREAM."
-                self._fail(f"{token.text} is not expected here in {statement}.{hint}", token)
-            if word in clauses.seen:
-                self._fail(f"{token.text.upper()} is given twice.", token)
-            clauses.seen.add(word)
-            self.position += 1
-            getattr(self, f"_{word.lower()}_clause")(clauses, token)
-        return clauses
-
-    def _partition_clause(self, clauses: _Clauses, keyword: Token) -> None:
-        if keyword.token_type != TokenType.PARTITION_BY and not self._take("LENGTH"):
-            self._fail(
-                "LENGTH is missing after PARTITION; write PARTITION LENGTH 60, or PARTITION LENGTH '1 minute'.", keyword
-            )
-        if self.position >= len(self.tokens):
-            self._fail(
-                "The length is missing; write PARTITION LENGTH 60, or PARTITION LENGTH '1 minute'.", self._previous
-            )
-        first = self._current
-        is_negative = first.text == "-"
-        self.position += 2 if is_negative else 1
-        number = self._previous
-        words = number.text
-        if number.token_type != TokenType.STRING and self.position < len(self.tokens):
-            unit = self._current
-            if NAME.fullmatch(unit.text) and unit.text.upper() not in _CLAUSE_WORDS:
-                words = f"{words} {unit.text}"
-                self.position += 1
-        place = (first.start, self._previous.end + 1)
-        try:
-            length = parse_length(words)
-        except TimeFormatError as error:
-            raise LanguageError(str(error), text=self.text, start=place[0], end=place[1]) from None
-        if is_negative or length < 1:
-            written = self.text[place[0] : place[1]]
-            raise LanguageError(
-                f"A partition length must be at least one second, not {written}.",
-                text=self.text,
-                start=place[0],
-                end=place[1],
-            )
-        clauses.length_seconds, clauses.length_place = length, place
-
-    def _starting_clause(self, clauses: _Clauses, keyword: Token) -> None:
-        if self._take("LATEST"):
-            clauses.starting_latest = True
-            return
-        value = self._string("A time is missing after STARTING; write STARTING '2015-01-01', or STARTING LATEST.")
-        try:
-            clauses.starting = parse_time(value)
-        except TimeFormatError as error:
-            self._fail(str(error), self._previous)
-
-    def _with_clause(self, clauses: _Clauses, keyword: Token) -> None:
-        opening = self._expect("(", "Write WITH (strategy = 'merge')")
-        settings: list[tuple[Name, Name]] = []
-        while not self._take(")"):
-            name = self._name("The name of a setting")
-            self._expect("=", f"The value of {name.text} is missing; write {name.text} = 'value'")
-            self._string(f"The value of {name.text} is missing; write it in quotes.")
-            value = self._previous
-            settings.append((name, Name(value.text, value.start, value.end + 1)))
-            if not self._take(",") and (self.position >= len(self.tokens) or self._current.text != ")"):
-                self._fail("This parenthesis is not closed.", opening)
-        clauses.settings = tuple(settings)
-
-    def _retain_clause(self, clauses: _Clauses, keyword: Token) -> None:
-        value = self._string("A length of time is missing after RETAIN; write RETAIN '7 days'.")
-        try:
-            clauses.retain_seconds = parse_length(value)
-        except TimeFormatError as error:
-            self._fail(str(error), self._previous)
-        if not clauses.retain_seconds:
-            self._fail("A length of time must be at least one second; write RETAIN '7 days'.", self._previous)
-
-    def _late_clause(self, clauses: _Clauses, keyword: Token) -> None:
-        if not self._take("ROWS"):
-            self._fail("ROWS is missing after LATE; write LATE ROWS QUARANTINE AFTER '2 days'.", keyword)
-        if self._take("REFRESH"):
-            if self._peek_words("AFTER"):
-                self._fail("LATE ROWS REFRESH takes rows however late they are; leave out AFTER.", self._current)
-            self._set_late_rows(clauses, TAKE_LATE_ROWS, keyword)
-        elif self._take("QUARANTINE"):
-            self._quarantine_clause(clauses, keyword)
-        elif self._take("IGNORE"):
-            self._ignore_clause(clauses, keyword)
-        else:
-            self._fail(
-                "LATE ROWS is followed by REFRESH, QUARANTINE AFTER '2 days' or IGNORE AFTER '2 days'.", self._previous
-            )
-
-    def _quarantine_clause(self, clauses: _Clauses, keyword: Token) -> None:
-        self._set_late_rows(clauses, LateRows("quarantine", self._lateness("QUARANTINE")), keyword)
-
-    def _ignore_clause(self, clauses: _Clauses, keyword: Token) -> None:
-        self._set_late_rows(clauses, LateRows("ignore", self._lateness("IGNORE")), keyword)
-
-    def _set_late_rows(self, clauses: _Clauses, policy: LateRows, keyword: Token) -> None:
-        if "late rows" in clauses.seen:
-            self._fail("A stream has one policy for late rows; this is a second one.", keyword)
-        clauses.seen.add("late rows")
-        clauses.late_rows = policy
-
-    def _lateness(self, word: str) -> int:
-        """The length of time after AFTER, quoted or not."""
-        form = f"write {word} AFTER '2 days'"
-        self._expect("AFTER", f"AFTER is missing after {word}; {form}")
-        if self.position >= len(self.tokens):
-            self._fail(f"The length of time is missing after AFTER; {form}.", self._previous)
-        first = self._current
-        self.position += 1
-        words = first.text
-        if first.token_type != TokenType.STRING and self.position < len(self.tokens):
-            unit = self._current
-            if NAME.fullmatch(unit.text) and unit.text.upper() not in _CLAUSE_WORDS:
-                words = f"{words} {unit.text}"
-                self.position += 1
-        try:
-            return parse_length(words)
-        except TimeFormatError as error:
-            raise LanguageError(str(error), text=self.text, start=first.start, end=self._previous.end + 1) from None
-
-    def _key_clause(self, clauses: _Clauses, keyword: Token) -> None:
-        clauses.keys = tuple(self._names())
-
-    def _location_clause(self, clauses: _Clauses, keyword: Token) -> None:
-        clauses.location = self._string("A path in quotes is missing after LOCATION.")
-        clauses.location_token = self._previous
-
-    def _format_clause(self, clauses: _Clauses, keyword: Token) -> None:
-        if self.position >= len(self.tokens) or self._current.text.lower() not in FORMATS:
-            token = self._current if self.position < len(self.tokens) else keyword
-            self._fail("The FORMAT must be csv, json or parquet.", token)
-        clauses.format = self._current.text.lower()
-        self.position += 1
-
-    def _options_clause(self, clauses: _Clauses, keyword: Token) -> None:
-        self._expect("(", "Write OPTIONS (name 'value', ...)")
-        options: list[tuple[str, str]] = []
-        while not self._take(")"):
-            if self.position >= len(self.tokens):
-                self._fail("This parenthesis is not closed.", keyword)
-            option = self._current.text
-            self.position += 1
-            self._take("=")
-            options.append((option, self._string(f"The value of the option {option} is missing; write it in quotes.")))
-            self._take(",")
-        clauses.options = tuple(sorted(options))
-
-    def _complete_clause(self, clauses: _Clauses, keyword: Token) -> None:
-        form = "write COMPLETE WHEN '_SUCCESS', or COMPLETE AFTER '10 minutes'"
-        if self._take("WHEN"):
-            name = self._string(f"The name of a file is missing after COMPLETE WHEN; {form}.")
-            if not name.strip() or name in (".", "..") or "/" in name or "\\" in name:
-                self._fail(f"{name!r} is not the name of a file in the directory of a part; {form}.", self._previous)
-            clauses.complete_when = name
-        elif self._take("AFTER"):
-            text = self._string(f"A length of time in quotes is missing after COMPLETE AFTER; {form}.")
-            try:
-                clauses.complete_after_seconds = parse_length(text)
-            except TimeFormatError as error:
-                self._fail(str(error), self._previous)
-        else:
-            self._fail(f"WHEN or AFTER is missing after COMPLETE; {form}.", keyword)
-
-    def _require_length(self, clauses: _Clauses, what: str, name: Name) -> None:
-        if not clauses.length_seconds:
-            self._fail_at(f"{what} has no PARTITION LENGTH; add one, like PARTITION LENGTH 60.", name)
-
-    def _names(self) -> list[Name]:
-        opening = self._expect("(", "Write the key columns in parentheses: KEY (a, b)")
-        names = [self._name("The name of a key column")]
-        while self._take(","):
-            names.append(self._name("The name of a key column"))
-        if not self._take(")"):
-            self._fail("This parenthesis is not closed.", opening)
-        return names
-
-    def _name(self, what: str) -> Name:
-        if self.position >= len(self.tokens) or self._current.text in ("(", ")", ","):
-            self._fail(f"{what} is missing.", self._previous)
-        token = self._current
-        self.position += 1
-        following = self.tokens[self.position] if self.position < len(self.tokens) else None
-        if not NAME.fullmatch(token.text) or (following is not None and following.text == "."):
-            written = token.text if following is None or following.text != "." else self._dotted(self.position - 1)
-            self._fail(
-                f"{written} cannot be a name; a name consists of letters, digits and _, "
-                f"and does not begin with a digit.",
-                token,
-            )
-        return Name(token.text, token.start, token.end + 1)
-
-    def _dotted(self, position: int) -> str:
-        """The name of several words, such as db.x, that begins at a position."""
-        written = self.tokens[position].text
-        while position + 2 < len(self.tokens) and self.tokens[position + 1].text == ".":
-            position += 2
-            written += f".{self.tokens[position].text}"
-        return written
-
-    def _string(self, problem: str) -> str:
-        if self.position >= len(self.tokens) or self._current.token_type != TokenType.STRING:
-            self._fail(problem, self._previous)
-        self.position += 1
-        return self._previous.text
-
-    def _expect(self, word: str, problem: str) -> Token:
-        if not self._take(word):
-            self._fail(f"{problem}.", self._previous)
-        return self._previous
-
-    def _take(self, word: str) -> bool:
-        if (
-            self.position < len(self.tokens)
-            and self._current.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)
-            and self._current.text.upper() == word
-        ):
-            self.position += 1
-            return True
-        return False
-
-    def _peek_words(self, *words: str) -> bool:
-        return tuple(token.text.upper() for token in self.tokens[self.position : self.position + len(words)]) == words
-
-    @property
-    def _current(self) -> Token:
-        return self.tokens[self.position]
-
-    @property
-    def _previous(self) -> Token:
-        return self.tokens[max(0, self.position - 1)]
-
-    def _extent(self) -> tuple[int, int]:
-        return self.tokens[0].start, self.tokens[-1].end + 1
-
-    def _fail(self, message: str, token: Token) -> NoReturn:
-        raise LanguageError(message, text=self.text, start=token.start, end=token.end + 1)
-
-    def _fail_at(self, message: str, name: Name) -> NoReturn:
-        raise LanguageError(message, text=self.text, start=name.start, end=name.end)

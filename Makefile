@@ -8,6 +8,8 @@ FROM_SOURCE := airflow_provider_viewdf dags demo bench tests
 SOURCE = $(wildcard $(FROM_SOURCE))
 # More arguments for pytest: make test ARGS="-k late -x"
 ARGS ?=
+# How many processes share the tests. One is enough for a few of them, and shows what they print: WORKERS=0
+WORKERS ?= 2
 
 # The first Python of these that is new enough and can make virtual environments; shims that lead nowhere are passed over.
 FIND_PYTHON = for python in $(PYTHON) python3 python3.13 python3.12 python3.11 python; do \
@@ -43,7 +45,7 @@ demo: $(STAMP)  ## run the network monitor on a real Airflow and Spark (KEEP=1 l
 	@KEEP=$(KEEP) $(BIN)/python -m demo
 
 test: $(STAMP)  ## run the tests (ARGS="-k name" picks some)
-	$(BIN)/python -m pytest -m "not soak" $(ARGS)
+	$(BIN)/python -m pytest -m "not soak" -n $(WORKERS) --dist loadgroup $(ARGS)
 
 soak: $(STAMP)  ## run the long tests
 	$(BIN)/python -m pytest -m soak --timeout=3600 $(ARGS)

@@ -102,6 +102,8 @@ class Definition:
     are kept (0: for ever) and, of a window, how late rows may be before helper parts are gone. `rows_per_part` is 0 unless
     someone has looked.
 
+    No two rows of a part of a stream are alike in the columns `unique`, if there are any: loading sees to it.
+
     A stream with a `location` is *external*: others write its files. Its parts are complete as soon as there is a file, or when
     there is a file called `complete_when`, or `complete_after_seconds` after their end.
     """
@@ -113,6 +115,7 @@ class Definition:
     length_seconds: int = 0
     columns: tuple[Column, ...] = ()
     keys: tuple[str, ...] = ()
+    unique: tuple[str, ...] = ()
     ordered: str = ""
     location: str = ""
     format: str = ""

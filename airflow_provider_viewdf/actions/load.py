@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from airflow_provider_viewdf.actions.lateness import count_late, judge_batch, set_aside
 from airflow_provider_viewdf.actions.look import empty_parts_that_are_gone
+from airflow_provider_viewdf.actions.unique import check_unique, set_repeated_aside
 from airflow_provider_viewdf.actions.workbench import Known, Workbench, read_snapshot
 from airflow_provider_viewdf.catalog import CatalogReader
 from airflow_provider_viewdf.definitions import Definition, fold
@@ -92,7 +93,7 @@ def load_batch(
         if staged.rejected and on_error == "reject":
             raise _refuse_rows(definition, staged)
         batch_id = batch_id or _name_batch(staged, span)
-        done = _publish(bench, definition, staged, batch_id, span, scratch, confirm=confirm, because="")
+        done = _publish(bench, definition, staged, batch_id, span, scratch, on_error, confirm=confirm, because="")
     finally:
         bench.files.delete(scratch)
         bench.files.delete_empty_directories(scratch)
@@ -117,7 +118,7 @@ def declare_parts_empty(bench: Workbench, table: str, covers: Covers, why: str) 
     batch_id = (
         f"declared-empty/{definition.partitioning.format(span.first)}/{definition.partitioning.format(span.last)}"
     )
-    done = _publish(bench, definition, staged, batch_id, span, "", confirm=True, because=why)
+    done = _publish(bench, definition, staged, batch_id, span, "", "reject", confirm=True, because=why)
     changed = done.changed
     if definition.is_external:
         changed |= empty_parts_that_are_gone(bench, definition.name, done.covers)
@@ -206,6 +207,14 @@ def _sift(bench: Workbench, definition: Definition, staged: Staged, lateness: La
     return replace(staged, parts=parts, rejected=rejected, earliest=""), late
 
 
+def _sift_repeated(bench: Workbench, definition: Definition, staged: Staged, written: str, kept: str) -> Staged:
+    """The batch without the rows that are alike in what is UNIQUE."""
+    aside = set_repeated_aside(bench, definition, written, staged.location, staged.source, kept)
+    parts = bench.open_engine().summarize_staging(kept, definition.columns)
+    # The earliest row may be one of those that are gone.
+    return replace(staged, location=kept, parts=parts, rejected=staged.rejected + aside, earliest="", latest="")
+
+
 def _publish(
     bench: Workbench,
     definition: Definition,
@@ -213,12 +222,14 @@ def _publish(
     batch_id: str,
     covers: PartSet,
     scratch: str,
+    on_error: OnError,
     *,
     confirm: bool,
     because: str,
 ) -> _Done:
     everything = staged
     for attempt in range(ATTEMPTS):
+        out = f"{scratch}/out{attempt}"
         with bench.catalog.snapshot() as reader:
             known = bench.read_known(reader)
             definition = known.find_stream(definition.name)
@@ -231,7 +242,13 @@ def _publish(
             change = _find_change(reader, known, definition, staged, batch_id, covered, because, late)
         if change is None:
             return _Done(covered, PartSet(), staged, late)
-        publications, locations = _write(bench, definition, staged, batch_id, change, f"{scratch}/out{attempt}")
+        written = _write(bench, definition, staged, batch_id, change, out)
+        if definition.unique and written and (problem := check_unique(bench, definition, out)) is not None:
+            if on_error == "reject":
+                raise problem
+            everything = _sift_repeated(bench, definition, everything, out, f"{scratch}/in{attempt}")
+            continue
+        locations = _move(bench, definition, change, written, out)
         batch = Batch(
             table=definition.name,
             batch_id=batch_id,
@@ -248,7 +265,10 @@ def _publish(
         current: set[str] = set()
         try:
             published = bench.catalog.publish(
-                publications, generation=known.generation, produced_by=str(bench.produced_by), batch=batch
+                _offer(definition, change, locations),
+                generation=known.generation,
+                produced_by=str(bench.produced_by),
+                batch=batch,
             )
             current = {item.version.location for item in published}
         except ConflictError:
@@ -256,7 +276,7 @@ def _publish(
                 raise
             continue
         finally:
-            for location in locations:
+            for location in locations.values():
                 if location not in current:
                     bench.files.delete(location)
         changed = PartSet.of_indexes(item.version.index for item in published if item.is_changed)
@@ -358,13 +378,13 @@ def _refuse_archived(reader: CatalogReader, definition: Definition, touched: Par
 
 def _write(
     bench: Workbench, definition: Definition, staged: Staged, batch_id: str, change: _Change, out: str
-) -> tuple[list[Publication], list[str]]:
-    """Write the new content of every part that changes, and say what is to be published."""
-    written = {
-        index: bench.new_location(definition, index, _number(change.current.get(index)))
+) -> list[int]:
+    """Write the new content of every part that changes and has rows, below `<out>/__part=<index>`: which parts these are."""
+    written = [
+        index
         for index, digest in change.digests.items()
         if digest.rows and (index not in change.current or change.current[index].digest != digest)
-    }
+    ]
     if written:
         parts = [
             StreamPart(
@@ -378,15 +398,28 @@ def _write(
         bench.open_engine().write_stream_parts(
             staged.location if staged.parts else None, batch_id, definition.columns, parts, out
         )
-        for index, location in written.items():
-            bench.files.move(f"{out}/__part={index}", location)
+    return written
+
+
+def _move(
+    bench: Workbench, definition: Definition, change: _Change, written: Sequence[int], out: str
+) -> dict[int, str]:
+    """Put what was written where the files of a version lie."""
+    locations: dict[int, str] = {}
+    for index in written:
+        locations[index] = bench.new_location(definition, index, _number(change.current.get(index)))
+        bench.files.move(f"{out}/__part={index}", locations[index])
+    return locations
+
+
+def _offer(definition: Definition, change: _Change, locations: Mapping[int, str]) -> list[Publication]:
     late = _find_stale(definition, change)
-    publications = [
+    return [
         Publication(
             table=definition.name,
             index=index,
             replaces=_number(change.current.get(index)),
-            location=written.get(index, ""),
+            location=locations.get(index, ""),
             digest=digest,
             definition_digest=definition.digest,
             inputs=(),
@@ -396,7 +429,6 @@ def _write(
         )
         for index, digest in sorted(change.digests.items())
     ]
-    return publications, list(written.values())
 
 
 def _number(version: PartVersion | None) -> int | None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PART_COLUMN = "__part"
 
 _HASH = "__hash"
-_PART_OF_DIRECTORY = rf"CAST(regexp_extract(_metadata.file_path, r'/{PART_COLUMN}=(-?[0-9]+)/[^/]+$', 1) AS BIGINT)"
+PART_OF_DIRECTORY = rf"CAST(regexp_extract(_metadata.file_path, r'/{PART_COLUMN}=(-?[0-9]+)/[^/]+$', 1) AS BIGINT)"
 
 # A batch is many small parts: a task or two of work, which must not become a job for each exchange, nor a task for each of
 # two hundred shuffle partitions.
@@ -88,7 +88,7 @@ def _cast_columns(rows: DataFrame, columns: tuple[Column, ...]) -> DataFrame:
 def _digest(rows: DataFrame) -> dict[int, ContentDigest]:
     from pyspark.sql import functions
 
-    hashes = rows.selectExpr(f"{_PART_OF_DIRECTORY} AS {PART_COLUMN}", f"{hash_row(rows.schema)} AS {_HASH}")
+    hashes = rows.selectExpr(f"{PART_OF_DIRECTORY} AS {PART_COLUMN}", f"{hash_row(rows.schema)} AS {_HASH}")
     figures = [functions.expr(figure) for figure in sum_hashes(_HASH)]
     found = hashes.groupBy(PART_COLUMN).agg(*figures).collect()
     return {row[PART_COLUMN]: read_digest(row.asDict()) for row in found}

@@ -234,7 +234,7 @@ class Engine:
     def summarize_staging(self, staging_location: str, columns: tuple[Column, ...]) -> dict[int, ContentDigest]:
         """The digest of the staged rows of each part."""
         with translated():
-            rows = self._read_staging(staging_location, columns)
+            rows = self.read_staging(staging_location, columns)
             schema = rows.drop(PART_COLUMN).schema
             hashes = rows.selectExpr(PART_COLUMN, f"{hash_row(schema)} AS {_HASH}")
             found = hashes.groupBy(PART_COLUMN).agg(*_columns_from(sum_hashes(_HASH))).collect()
@@ -245,12 +245,10 @@ class Engine:
     ) -> list[tuple[int, str]]:
         """The staged rows of these parts, as JSON, each with its part; in an order that is always the same."""
         with translated():
-            rows = self._read_staging(staging_location, columns).where(_among(parts))
-            names = ", ".join(quote_name(column.name) for column in columns)
-            # By default, to_json cuts times to milliseconds.
-            options = f"'ignoreNullFields', 'false', 'timestampFormat', {quote_text(_JSON_TIME)}"
-            text = f"to_json(struct({names}), map({options}))"
-            found = rows.selectExpr(PART_COLUMN, f"{text} AS __row").orderBy(PART_COLUMN, "__row").collect()
+            rows = self.read_staging(staging_location, columns).where(_among(parts))
+            found = (
+                rows.selectExpr(PART_COLUMN, f"{write_json(columns)} AS __row").orderBy(PART_COLUMN, "__row").collect()
+            )
         return [(row[0], row[1]) for row in found]
 
     def write_stream_parts(
@@ -275,7 +273,7 @@ class Engine:
         sources: list[DataFrame] = []
         with translated():
             if staging_location is not None and new:
-                staged = self._read_staging(staging_location, columns).where(_among(new))
+                staged = self.read_staging(staging_location, columns).where(_among(new))
                 sources.append(staged.selectExpr(*names, f"{batch} AS {BATCH_COLUMN}", PART_COLUMN))
             if old:
                 present = self._read_files((*columns, Column(BATCH_COLUMN, "string")), old, part_column=PART_COLUMN)
@@ -376,7 +374,8 @@ class Engine:
             frames.append(rolled.selectExpr(*names, *([f"{PART_COLUMN} AS {part_column}"] if part_column else [])))
         return reduce(lambda left, right: left.unionAll(right), frames)
 
-    def _read_staging(self, location: str, columns: Sequence[Column]) -> DataFrame:
+    def read_staging(self, location: str, columns: Sequence[Column]) -> DataFrame:
+        """The rows of a batch on their way in, with the part of each in the column `__part`."""
         return self._read_parquet([*columns, Column(PART_COLUMN, "bigint")], [location])
 
     def _read_parquet(self, columns: Sequence[Column], locations: Sequence[str]) -> DataFrame:
@@ -435,6 +434,14 @@ class Engine:
 
 _JSON_TIME = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 _NO_SUCCESS_FILE = ("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
+
+
+def write_json(columns: Sequence[Column]) -> str:
+    """An expression for a row as JSON, from which it can be loaded again."""
+    names = ", ".join(quote_name(column.name) for column in columns)
+    # By default, to_json cuts times to milliseconds.
+    options = f"'ignoreNullFields', 'false', 'timestampFormat', {quote_text(_JSON_TIME)}"
+    return f"to_json(struct({names}), map({options}))"
 
 
 def quote_text(text: str) -> str:

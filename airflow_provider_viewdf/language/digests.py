@@ -29,6 +29,8 @@ def digest_definition(definition: Definition) -> str:
         "starting": definition.starting.isoformat() if definition.starting else None,
         "starting_latest": definition.starting_latest,
     }
+    if definition.unique:
+        form["unique"] = [fold(name) for name in definition.unique]
     return hashlib.sha256(json.dumps(form, sort_keys=True).encode()).hexdigest()
 
 

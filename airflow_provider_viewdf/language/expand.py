@@ -172,7 +172,8 @@ class _Sources:
         if item is not None:
             length = self._find_length(key, path)
             keys = tuple(part.text for part in item.keys)
-            return Source(item.name.text, item.kind, length, item.columns, item.ordered, keys)
+            unique = tuple(part.text for part in item.unique)
+            return Source(item.name.text, item.kind, length, item.columns, item.ordered, keys, unique)
         definition = self.known.get(key)
         if definition is None:
             raise unknown_table(name, self.tables.values(), self.text, start, end)
@@ -183,6 +184,7 @@ class _Sources:
             definition.columns,
             definition.ordered,
             definition.keys,
+            definition.unique,
         )
 
     def _find_length(self, key: str, path: tuple[str, ...]) -> int:

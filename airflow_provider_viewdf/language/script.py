@@ -199,6 +199,7 @@ class _Script:
             length_seconds=self.tables[fold(item.name.text)].length_seconds,
             columns=item.columns,
             keys=self.tables[fold(item.name.text)].keys,
+            unique=tuple(name.text for name in item.unique),
             ordered=item.ordered,
             location=item.location,
             format=item.format,

@@ -53,6 +53,7 @@ class Statement:
     length_place: tuple[int, int] = (0, 0)
     columns: tuple[Column, ...] = ()
     keys: tuple[Name, ...] = ()
+    unique: tuple[Name, ...] = ()
     ordered: str = ""
     location: str = ""
     format: str = ""
@@ -144,7 +145,7 @@ class _StatementReader(ClauseReader):
 
     def _read_table(self, kind: Kind) -> Statement:
         name = self._name(f"The name of the {'stream' if kind == 'stream' else 'table'}")
-        columns, keys, ordered = self._columns(kind)
+        columns, keys, unique, ordered = self._columns(kind)
         files = ("LOCATION", "FORMAT", "OPTIONS")
         lateness = ("LATE", "QUARANTINE", "IGNORE")
         allowed = ("PARTITION", "RETAIN", *lateness, *files, "COMPLETE") if kind == "stream" else files
@@ -169,10 +170,8 @@ class _StatementReader(ClauseReader):
             for clause, example in (("LOCATION", "LOCATION 'path'"), ("FORMAT", "FORMAT csv")):
                 if clause not in clauses.seen:
                     self._fail_at(f"The table {name.text} has no {clause}; add {example}.", name)
-        known = {column.name.lower(): column.name for column in columns}
-        for key in keys:
-            if key.text.lower() not in known:
-                self._fail_at(f"The key {key.text} is not a column of {name.text}.", key)
+        if unique:
+            self._check_unique(unique, columns, name, is_external=bool(clauses.location) and kind == "stream")
         return Statement(
             kind,
             name,
@@ -180,7 +179,9 @@ class _StatementReader(ClauseReader):
             length_seconds=clauses.length_seconds,
             length_place=clauses.length_place,
             columns=columns,
-            keys=tuple(Name(known[key.text.lower()], key.start, key.end) for key in keys),
+            # What is unique tells rows apart, as a key does.
+            keys=self._find_columns(keys or unique, columns, name),
+            unique=self._find_columns(unique, columns, name),
             ordered=ordered[0].text if ordered else "",
             location=clauses.location,
             format=clauses.format,
@@ -190,6 +191,32 @@ class _StatementReader(ClauseReader):
             complete_when=clauses.complete_when,
             complete_after_seconds=clauses.complete_after_seconds,
         )
+
+    def _find_columns(self, names: Sequence[Name], columns: Sequence[Column], table: Name) -> tuple[Name, ...]:
+        """These columns, as they are written where they are declared."""
+        known = {column.name.lower(): column.name for column in columns}
+        for name in names:
+            if name.text.lower() not in known:
+                self._fail_at(f"The key {name.text} is not a column of {table.text}.", name)
+        return tuple(Name(known[name.text.lower()], name.start, name.end) for name in names)
+
+    def _check_unique(
+        self, unique: Sequence[Name], columns: Sequence[Column], table: Name, *, is_external: bool
+    ) -> None:
+        if is_external:
+            self._fail_at(
+                f"The files of the stream {table.text} are written by others, so that nothing can be UNIQUE in them; "
+                "write KEY, which only says what tells rows apart.",
+                unique[0],
+            )
+        types = {column.name.lower(): column.type for column in columns}
+        for name in unique:
+            if "map<" in types.get(name.text.lower(), "") or types.get(name.text.lower()) == "variant":
+                self._fail_at(
+                    f"The column {name.text} cannot be UNIQUE, since Spark cannot compare values of the type "
+                    f"{types[name.text.lower()]}.",
+                    name,
+                )
 
     def _check_external(self, clauses: Clauses, name: Name) -> None:
         """A stream whose files others write needs a place for each part, and a format."""
@@ -219,15 +246,18 @@ class _StatementReader(ClauseReader):
                 name,
             )
 
-    def _columns(self, kind: Kind) -> tuple[tuple[Column, ...], list[Name], list[Name]]:
+    def _columns(self, kind: Kind) -> tuple[tuple[Column, ...], list[Name], list[Name], list[Name]]:
         opening = self._expect("(", "The columns are missing; write them in parentheses after the name")
         columns: list[Column] = []
         keys: list[Name] = []
+        unique: list[Name] = []
         ordered: list[Name] = []
         while True:
             if self._peek_words("KEY", "("):
                 self.position += 1
                 keys.extend(self._names())
+            elif self._peek_words("UNIQUE", "("):
+                self._unique(kind, unique)
             else:
                 self._column(kind, columns, keys, ordered)
             if self._take(")"):
@@ -238,7 +268,18 @@ class _StatementReader(ClauseReader):
                 self._fail(f"A comma or ) is expected before {self._current.text}.", self._current)
         if not columns:
             self._fail("At least one column is needed.", opening)
-        return tuple(columns), keys, ordered
+        return tuple(columns), keys, unique, ordered
+
+    def _unique(self, kind: Kind, unique: list[Name]) -> None:
+        keyword = self._current
+        self.position += 1
+        if kind != "stream":
+            self._fail(
+                "Only a stream can have UNIQUE columns; what is in a table of CREATE TABLE is not ours.", keyword
+            )
+        if unique:
+            self._fail("UNIQUE is given twice; name all the columns that together are unique in one.", keyword)
+        unique.extend(self._names())
 
     def _column(self, kind: Kind, columns: list[Column], keys: list[Name], ordered: list[Name]) -> None:
         name = self._name("The name of a column")
@@ -254,7 +295,7 @@ class _StatementReader(ClauseReader):
         while self.position < len(self.tokens):
             token = self._current
             word = token.text.upper()
-            if depth == 0 and (word in (",", ")", "ORDERED", "KEY", "NOT", "COMMENT")):
+            if depth == 0 and (word in (",", ")", "ORDERED", "KEY", "UNIQUE", "NOT", "COMMENT")):
                 break
             depth += (word in ("(", "<")) - (word in (")", ">"))
             self.position += 1
@@ -279,6 +320,8 @@ class _StatementReader(ClauseReader):
                 keys.append(name)
             elif self._take("COMMENT"):
                 self.position += 1
+            elif self._peek_words("UNIQUE"):
+                self._fail(f"Name what is unique after the columns: UNIQUE ({name.text}).", self._current)
             else:
                 self._fail(
                     f"{self._current.text} is not expected here; a column has a name, a type, and ORDERED or KEY.",

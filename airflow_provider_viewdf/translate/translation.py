@@ -12,7 +12,8 @@ from airflow_provider_viewdf.definitions import Column, Kind
 class Source:
     """The table or view that a translated query reads.
 
-    `columns` of a view are empty as long as Spark has not analyzed it; `ordered` is the time of a stream's row.
+    `columns` of a view are empty as long as Spark has not analyzed it; `ordered` is the time of a stream's row, and
+    no two rows of a part are alike in the columns `unique`, if there are any.
     """
 
     name: str
@@ -21,6 +22,7 @@ class Source:
     columns: tuple[Column, ...] = ()
     ordered: str = ""
     keys: tuple[str, ...] = ()
+    unique: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

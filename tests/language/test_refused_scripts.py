@@ -102,6 +102,32 @@ STATEMENTS = {
         "CREATE STREAM M (a TIMESTAMP ORDERED, KEY («z»)) PARTITION LENGTH 60",
         "The key z is not a column of M.",
     ),
+    "unique that is no column": (
+        "CREATE STREAM M (a TIMESTAMP ORDERED, UNIQUE («z»)) PARTITION LENGTH 60",
+        "The key z is not a column of M.",
+    ),
+    "unique behind a column": (
+        "CREATE STREAM M (a TIMESTAMP ORDERED, b INT «UNIQUE») PARTITION LENGTH 60",
+        "Name what is unique after the columns: UNIQUE (b).",
+    ),
+    "unique twice": (
+        "CREATE STREAM M (a TIMESTAMP ORDERED, b INT, UNIQUE (a), «UNIQUE» (b)) PARTITION LENGTH 60",
+        "UNIQUE is given twice; name all the columns that together are unique in one.",
+    ),
+    "unique in a dimension table": (
+        "CREATE TABLE d (a INT, «UNIQUE» (a)) LOCATION 'x' FORMAT csv",
+        "Only a stream can have UNIQUE columns; what is in a table of CREATE TABLE is not ours.",
+    ),
+    "unique in files of others": (
+        "CREATE STREAM M (a TIMESTAMP ORDERED, b INT, UNIQUE («b»)) PARTITION LENGTH '1 day' "
+        "LOCATION 'x/{yyyy-MM-dd}' FORMAT csv",
+        "The files of the stream M are written by others, so that nothing can be UNIQUE in them; "
+        "write KEY, which only says what tells rows apart.",
+    ),
+    "unique map": (
+        "CREATE STREAM M (a TIMESTAMP ORDERED, b MAP<STRING, INT>, UNIQUE («b»)) PARTITION LENGTH 60",
+        "The column b cannot be UNIQUE, since Spark cannot compare values of the type map<string,int>.",
+    ),
     "stream without a length": (
         "CREATE STREAM «M» (a TIMESTAMP ORDERED)",
         "The stream M has no PARTITION LENGTH; add one, like PARTITION LENGTH 60.",

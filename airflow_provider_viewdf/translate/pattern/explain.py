@@ -63,7 +63,9 @@ def _describe_bound(machine: Machine, dominance: Dominance) -> str:
 
 def _describe_shape(shape: Shape) -> str:
     fold = "collecting the rows of a group in a part, ordering them, and taking the runs over one after the other"
-    if shape.can_be_alone:
+    if shape.rows == "one":
+        return "by an outer join with the part before"
+    if shape.rows == "seen":
         return f"by an outer join with the part before for groups with one row in a part, by {fold} for groups with several"
     return f"by {fold}"
 

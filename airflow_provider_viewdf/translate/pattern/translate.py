@@ -8,7 +8,7 @@ from airflow_provider_viewdf.translate.pattern.explain import draw_machine, expl
 from airflow_provider_viewdf.translate.pattern.machine import build_machine
 from airflow_provider_viewdf.translate.pattern.memory import Memory
 from airflow_provider_viewdf.translate.pattern.query import PatternQuery
-from airflow_provider_viewdf.translate.pattern.write_views import Clauses, Shape, ViewWriter
+from airflow_provider_viewdf.translate.pattern.write_views import Clauses, Rows, Shape, ViewWriter
 from airflow_provider_viewdf.translate.translation import Source, Translation
 
 
@@ -18,8 +18,8 @@ def translate_query(query: PatternQuery, source: Source, clauses: Clauses) -> Tr
     memory = Memory(query, {fold(column.name): column.type for column in columns})
     machine = build_machine(query, memory)
     dominance = find_dominance(machine)
-    can_be_alone, why = _choose_rows(query, clauses)
-    shape = Shape(dominance.needs_one_run, can_be_alone)
+    rows, why = _choose_rows(query, source, clauses)
+    shape = Shape(dominance.needs_one_run, rows)
     writer = ViewWriter(query, machine, dominance, shape, clauses)
     return Translation(
         (writer.write_helper(),),
@@ -29,12 +29,14 @@ def translate_query(query: PatternQuery, source: Source, clauses: Clauses) -> Tr
     )
 
 
-def _choose_rows(query: PatternQuery, clauses: Clauses) -> tuple[bool, str]:
-    """Whether rows that are alone in their group and part are treated apart, and why."""
+def _choose_rows(query: PatternQuery, source: Source, clauses: Clauses) -> tuple[Rows, str]:
+    """What is known of the rows that a group has in a part, and why."""
     if not query.groups:
-        return False, "all rows are one sequence"
+        return "many", "all rows are one sequence"
     if query.is_across_gaps:
-        return False, "ACROSS GAPS also keeps groups that have no row in a part"
+        return "many", "ACROSS GAPS also keeps groups that have no row in a part"
     if clauses.length_seconds != clauses.source_length_seconds:
-        return False, f"a part of the view covers several parts of {query.source}"
-    return True, "how many rows a group has is seen when the part is computed"
+        return "many", f"a part of the view covers several parts of {query.source}"
+    if source.unique and {fold(name) for name in source.unique} <= {fold(name) for name in query.groups}:
+        return "one", f"{source.name} has UNIQUE ({', '.join(source.unique)})"
+    return "seen", "how many rows a group has is seen when the part is computed"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from airflow_provider_viewdf.definitions import fold
 from airflow_provider_viewdf.parts import format_time
@@ -31,18 +32,20 @@ from airflow_provider_viewdf.translate.pattern.steps import (
 )
 from airflow_provider_viewdf.translate.translation import GeneratedView
 
+Rows = Literal["one", "seen", "many"]
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
     """How the views are computed; what they hold is always the same.
 
     `has_one_run`: one run per group is all that need be kept, so it is the helper's row, and not a list in it.
-    `can_be_alone`: for a group whose row is alone in its part no rows need be collected and ordered. Which groups these are
-    is seen when the part is computed.
+    `rows`: how many rows a group has in a part, if any: "one", or it is "seen" when the part is computed, or it may be "many". Of
+    one row nothing need be collected and ordered.
     """
 
     has_one_run: bool
-    can_be_alone: bool
+    rows: Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +74,12 @@ class ViewWriter:
     def write_helper(self) -> GeneratedView:
         keys = f" KEY ({', '.join(self._columns)})" if self._columns else ""
         starting = " STARTING LATEST" if self.clauses.is_starting_latest else ""
-        update = self._fold_rows("j", False)
-        if self.shape.can_be_alone:
-            update = f"{self._join_rows('j')}\n  UNION ALL\n{update}"
+        if self.shape.rows == "many":
+            update = self._fold_rows("j", False)
+        elif self.shape.rows == "seen":
+            update = f"{self._join_rows('j')}\n  UNION ALL\n{self._fold_rows('j', False)}"
+        else:
+            update = self._join_rows("j")
         return self._write_view(self.helper, self._fold_rows("i", True), update, f"{starting}{keys}")
 
     def write_view(self) -> GeneratedView:
@@ -167,7 +173,7 @@ class ViewWriter:
 
     def _union_rows(self, variable: str, is_beginning: bool) -> str:
         groups = self._groups()
-        only = self._several(variable) if self.shape.can_be_alone and not is_beginning else self._taken(variable)
+        only = self._several(variable) if self.shape.rows == "seen" and not is_beginning else self._taken(variable)
         if only:
             rows = f"SELECT {self._groups(f'{MATCH}.')}{MATCH}.{ROW} AS {ROW}"
             source = f" FROM ({self._read_rows(variable)}) AS {MATCH}{self._semi_join(only)}"
@@ -181,7 +187,7 @@ class ViewWriter:
             column = RUN
         else:
             before, column = RUNS, RUNS
-        helper = f"{self.helper}[{variable} - 1] AS {MATCH}{self._semi_join(only) if self.shape.can_be_alone else ''}"
+        helper = f"{self.helper}[{variable} - 1] AS {MATCH}{self._semi_join(only) if self.shape.rows == 'seen' else ''}"
         if only:
             rows = f"{rows}, NULL AS {column}{source}"
         else:
@@ -239,9 +245,10 @@ class ViewWriter:
         held = {name: sql for name, sql in self.machine.memory.row.items() if f"{ROW}.{name}" not in known}
         values = ", ".join([*self._read_groups(), *(f"{sql} AS {name}" for name, sql in held.items())])
         same = " AND ".join(f"{ROW}.{name} <=> {RUN}.{name}" for name in self._columns)
+        several = self._semi_join(self._several(variable), "ANTI", ROW) if self.shape.rows == "seen" else ""
         rows = (
             f"(SELECT {values} FROM {self._source(variable)}{self._where(only)}) AS {ROW}"
-            f"{self._semi_join(self._several(variable), 'ANTI', ROW)}"
+            f"{several}"
             f"\n      LEFT JOIN {self.helper}[{variable} - 1] AS {RUN} ON {same}"
         )
         groups, outer = self._groups(f"{ROW}."), self._groups()

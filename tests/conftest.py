@@ -1,3 +1,3 @@
 """Fixtures that every folder of tests may use."""
 
-pytest_plugins = ["postgres", "spark"]
+pytest_plugins = ["object_stores", "postgres", "spark"]

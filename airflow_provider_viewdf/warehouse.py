@@ -98,7 +98,8 @@ class Warehouse:
         self.close()
 
     def close(self) -> None:
-        """Let go of the catalog and of temporary views. A Spark session is left to whoever uses it next."""
+        """Let go of the catalog, of temporary views, and of the session if it was opened on `remote`. A session that was given, or
+        a Spark in this process, is left to whoever uses it next."""
         self._engine.release()
         self._bench.catalog.close()
 
@@ -491,5 +492,14 @@ class _LazyEngine:
             return self._engine
 
     def release(self) -> None:
-        if self._engine is not None:
-            self._engine.release()
+        if self._engine is None:
+            return
+        self._engine.release()
+        if self._is_our_remote:
+            # Nobody else can come by this session; left open, it would hold up the end of the process if its server ends first.
+            self._engine.spark.stop()
+            self._engine = None
+
+    @property
+    def _is_our_remote(self) -> bool:
+        return self._remote is not None and self._spark is None and self._open_spark is None

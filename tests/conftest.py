@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["postgres", "spark"]
+pytest_plugins = ["object_stores", "postgres", "spark"]
 
 
 @pytest.hookimpl(tryfirst=True)

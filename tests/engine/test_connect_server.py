@@ -67,6 +67,26 @@ classic.stop()
     ]
 
 
+def test_a_warehouse_ends_the_session_that_it_opened_and_leaves_one_that_it_was_given(
+    server: ConnectServer, tmp_path: Path
+) -> None:
+    program = """
+import sys
+from airflow_provider_viewdf import Warehouse
+from airflow_provider_viewdf.engine.sessions import open_session
+given = open_session(remote=sys.argv[1])
+sql = "CREATE STREAM M (ts TIMESTAMP ORDERED, x INT) PARTITION LENGTH 60; CREATE VIEW V AS SELECT x FROM M"
+sessions = []
+for arguments in ({"remote": sys.argv[1]}, {"spark": given}):
+    with Warehouse.open(sys.argv[2], **arguments) as warehouse:
+        warehouse.apply(sql)
+        sessions.append(warehouse._bench.open_engine().spark)
+print([session.is_stopped for session in sessions], sessions[1] is given)
+given.stop()
+"""
+    assert run_python(program, server.url, str(tmp_path / "wh")).splitlines() == ["[True, False] True"]
+
+
 def test_server_listens_to_this_machine_only(server: ConnectServer) -> None:
     assert server._process is not None
     leader = psutil.Process(server._process.pid)

@@ -1,6 +1,6 @@
 """Looking at the files of an external stream: what is registered, when, and as which version. Without Spark.
 
-On a file system, on fsspec's memory, and on a store that answers as S3 does.
+On a file system, on fsspec's memory, on one that answers as S3 does, and on a real S3-compatible server where there is one.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.registry import _registry
 from warehouse.lake import FIRST, Lake, hour, row
 
 from airflow_provider_viewdf.errors import ChangedDefinitionError, ExternalFilesError, UsageError
@@ -52,12 +53,16 @@ def object_store() -> Iterator[None]:
     fsspec.register_implementation("s3", ObjectStore, clobber=True)
     yield
     ObjectStore.store.clear()
+    _registry.pop("s3")
 
 
-@pytest.fixture(params=["file", "memory", "s3a"])
+@pytest.fixture(params=["file", "memory", "s3a", "server"])
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lake]:
     if request.param == "file":
         yield Lake(str(tmp_path / "lake"))
+        return
+    if request.param == "server":
+        yield Lake(f"s3a://{request.getfixturevalue('s3_environment').create_bucket()}/events")
         return
     request.getfixturevalue("object_store")
     made = Lake(f"{request.param.removesuffix('a') if request.param == 's3a' else 'memory'}://lake/events")

@@ -136,12 +136,13 @@ class Subscript:
             return (EARLIEST, LATEST) if self(0) <= bound else (LATEST, EARLIEST)
         if direction == 1:
             return EARLIEST, self.first_at_least(bound + 1) - 1
-        return self._negated().first_at_least(-bound), LATEST
+        return self._negated.first_at_least(-bound), LATEST
 
     def xs_at_least(self, bound: int) -> tuple[int, int]:
         """The x with f(x) >= bound as a span; empty if its first end is above its second."""
-        return self._negated().xs_at_most(-bound)
+        return self._negated.xs_at_most(-bound)
 
+    @cached_property
     def _negated(self) -> Subscript:
         f = self.evaluate
         return Subscript(lambda x: -f(x), self.period, -self.rise, f"-({self.text})")

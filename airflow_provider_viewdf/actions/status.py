@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from airflow_provider_viewdf.actions.refresh import describe_inputs
 from airflow_provider_viewdf.actions.workbench import Known, Workbench, read_snapshot
 from airflow_provider_viewdf.catalog import CatalogReader
@@ -21,10 +23,12 @@ def report_status(bench: Workbench, name: str | None) -> list[TableStatus]:
         keys = ancestors_of(known.definitions, [item.name for item in wanted])
         snapshot = read_snapshot(reader, known, keys)
         bounds = Bounds(snapshot)
-        return [_describe(reader, snapshot, bounds, definition) for definition in wanted]
+        return [_describe(reader, known, snapshot, bounds, definition) for definition in wanted]
 
 
-def _describe(reader: CatalogReader, snapshot: Snapshot, bounds: Bounds, definition: Definition) -> TableStatus:
+def _describe(
+    reader: CatalogReader, known: Known, snapshot: Snapshot, bounds: Bounds, definition: Definition
+) -> TableStatus:
     key = fold(definition.name)
     columns = tuple((column.name, column.type) for column in definition.columns)
     if not definition.is_partitioned:
@@ -54,9 +58,7 @@ def _describe(reader: CatalogReader, snapshot: Snapshot, bounds: Bounds, definit
         last_updated=summary.last_updated,
         declared_empty=tuple(_find_declared_empty(reader, definition)),
         archived=archived,
-        earlier_definition=(
-            reader.parts_made_otherwise(definition.name, definition.digest) if definition.kind == "view" else PartSet()
-        ),
+        earlier_definition=_find_parts_of_earlier_definition(reader, known, definition),
         late=summary.late,
         late_rows=str(definition.late_rows) if definition.kind == "stream" else "",
         location=definition.location if definition.is_external else "",
@@ -65,13 +67,20 @@ def _describe(reader: CatalogReader, snapshot: Snapshot, bounds: Bounds, definit
     )
 
 
+def _find_parts_of_earlier_definition(reader: CatalogReader, known: Known, definition: Definition) -> PartSet:
+    if definition.kind != "view":
+        return PartSet()
+    # Since the definition was saved, nobody can have published by another one. Clocks differ, but hardly by an hour.
+    saved_at = known.records[fold(definition.name)].updated_at
+    return reader.parts_made_otherwise(definition.name, definition.digest, saved_at + timedelta(hours=1))
+
+
 def _find_declared_empty(reader: CatalogReader, definition: Definition) -> list[EmptyPart]:
     if definition.kind != "stream":
         return []
     return [
         EmptyPart(index, batch.declared_empty_because, batch.produced_by, batch.loaded_at)
-        for batch in reader.batches(definition.name)
-        if batch.declared_empty_because
+        for batch in reader.batches_declared_empty(definition.name)
         for index in batch.covers
     ]
 

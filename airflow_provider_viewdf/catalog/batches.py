@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Connection, Table, delete, func, insert, select
 
-from airflow_provider_viewdf.catalog.tables import batch_covers, batch_parts, batches, rejected_rows
+from airflow_provider_viewdf.catalog.tables import HAS_LATE_ROWS, batch_covers, batch_parts, batches, rejected_rows
 from airflow_provider_viewdf.definitions import fold
 from airflow_provider_viewdf.parts import PartRange, PartSet
 from airflow_provider_viewdf.versions import Batch, BatchPart, ContentDigest, LateCount, RejectedRow
@@ -67,7 +68,10 @@ def find_newest_part(connection: Connection, key: str, except_batch: str) -> int
     """The newest part that batches other than this one cover, or brought rows into."""
     found = [
         connection.scalar(
-            select(func.max(column)).where(column.table.c.table_key == key, column.table.c.batch_id != except_batch)
+            select(column)
+            .where(column.table.c.table_key == key, column.table.c.batch_id != except_batch)
+            .order_by(column.table.c.table_key.desc(), column.desc())
+            .limit(1)
         )
         for column in (batch_covers.c.high, batch_parts.c.part_index)
     ]
@@ -76,18 +80,21 @@ def find_newest_part(connection: Connection, key: str, except_batch: str) -> int
 
 def count_late_rows(connection: Connection, key: str) -> LateCount:
     columns = (batches.c.late_taken, batches.c.late_quarantined, batches.c.late_ignored)
-    row = connection.execute(select(*(func.sum(column) for column in columns)).where(batches.c.table_key == key)).one()
+    query = select(*(func.sum(column) for column in columns)).where(batches.c.table_key == key, HAS_LATE_ROWS)
+    row = connection.execute(query).one()
     return LateCount(*(int(value or 0) for value in row))
 
 
 def read_batches(connection: Connection, key: str, name: str, batch_id: str | None = None) -> list[Batch]:
     """The batches of a table, or the one of an id, in the order of loading."""
 
-    def rows_of(table: Table, *order: str) -> Iterable[Any]:
-        query = select(table).where(table.c.table_key == key).order_by(*(table.c[column] for column in order))
-        return connection.execute(query if batch_id is None else query.where(table.c.batch_id == batch_id))
+    def rows_of(table: Table, *order: str) -> list[Any]:
+        query = select(table).where(table.c.table_key == key)
+        rows = connection.execute(query if batch_id is None else query.where(table.c.batch_id == batch_id))
+        # Sorted here: else SQLite walks through all batches, in this order, to find the one.
+        return sorted(rows, key=attrgetter(*order)) if order else list(rows)
 
-    headers = list(rows_of(batches))
+    headers = rows_of(batches)
     if not headers:
         return []
     covers: dict[str, list[PartRange]] = defaultdict(list)

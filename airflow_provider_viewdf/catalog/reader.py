@@ -15,8 +15,11 @@ from airflow_provider_viewdf.catalog.inputs import digest_inputs, parts_of_input
 from airflow_provider_viewdf.catalog.ranges import conditions
 from airflow_provider_viewdf.catalog.rows import definition_record, part_version
 from airflow_provider_viewdf.catalog.tables import (
+    IS_DECLARED_EMPTY,
+    IS_RETIRED,
     archives,
     batch_parts,
+    batches,
     catalog_state,
     definitions,
     part_versions,
@@ -59,8 +62,10 @@ class CatalogReader(Protocol):
     def parts_made_by(self, table: str, rule: Rule, definition_digest: str | None = None) -> PartSet:
         """The parts whose current version was made by a rule, of this definition if one is named."""
 
-    def parts_made_otherwise(self, table: str, definition_digest: str) -> PartSet:
-        """The parts whose current version was made by another definition than this one."""
+    def parts_made_otherwise(
+        self, table: str, definition_digest: str, created_before: datetime | None = None
+    ) -> PartSet:
+        """The parts whose current version was made by another definition than this one; of those created before a time."""
 
     def retired_parts(self, table: str) -> PartSet:
         """The parts whose current version has rows, but no longer keeps them."""
@@ -81,6 +86,9 @@ class CatalogReader(Protocol):
 
     def batches(self, table: str) -> list[Batch]:
         """The batches of a table in the order of loading."""
+
+    def batches_declared_empty(self, table: str) -> list[Batch]:
+        """Those of them by which somebody declared parts empty."""
 
     def batches_of_parts(self, table: str, parts: PartSet) -> dict[int, dict[str, ContentDigest]]:
         """By subscript and batch id: the digest of the rows that the batch brought into the part."""
@@ -162,19 +170,23 @@ class ConnectionReader:
             query = query.where(part_versions.c.definition_digest == definition_digest)
         return PartSet.of_indexes(self._connection.scalars(query))
 
-    def parts_made_otherwise(self, table: str, definition_digest: str) -> PartSet:
-        query = (
-            select(part_versions.c.part_index)
-            .join(parts_table, _IS_CURRENT)
-            .where(part_versions.c.table_key == fold(table), part_versions.c.definition_digest != definition_digest)
+    def parts_made_otherwise(
+        self, table: str, definition_digest: str, created_before: datetime | None = None
+    ) -> PartSet:
+        query = select(part_versions.c.part_index).where(
+            part_versions.c.table_key == fold(table),
+            part_versions.c.definition_digest != definition_digest,
+            part_versions.c.replaced_at.is_(None),
         )
+        if created_before is not None:
+            query = query.where(part_versions.c.created_at < as_time(created_before))
         return PartSet.of_indexes(self._connection.scalars(query))
 
     def retired_parts(self, table: str) -> PartSet:
         query = (
             select(part_versions.c.part_index)
-            .join(parts_table, _IS_CURRENT)
-            .where(part_versions.c.table_key == fold(table), part_versions.c.location == "", part_versions.c.rows > 0)
+            .where(part_versions.c.table_key == fold(table), IS_RETIRED)
+            .order_by(part_versions.c.part_index)
         )
         return PartSet.of_indexes(self._connection.scalars(query))
 
@@ -219,6 +231,12 @@ class ConnectionReader:
     def batches(self, table: str) -> list[Batch]:
         return read_batches(self._connection, fold(table), self._name_of(table))
 
+    def batches_declared_empty(self, table: str) -> list[Batch]:
+        query = select(batches.c.batch_id).where(batches.c.table_key == fold(table), IS_DECLARED_EMPTY)
+        ids = list(self._connection.scalars(query))
+        found = [batch for batch_id in ids if (batch := self.batch(table, batch_id)) is not None]
+        return sorted(found, key=lambda batch: (batch.loaded_at, batch.batch_id))
+
     def batches_of_parts(self, table: str, parts: PartSet) -> dict[int, dict[str, ContentDigest]]:
         found: dict[int, dict[str, ContentDigest]] = {}
         query = select(batch_parts.c.part_index, batch_parts.c.batch_id, batch_parts.c.digest).order_by(
@@ -239,9 +257,9 @@ class ConnectionReader:
 
     def summary(self, table: str) -> TableSummary:
         current = (part_versions.c.table_key == fold(table), part_versions.c.replaced_at.is_(None))
-        rows, last_updated = self._connection.execute(
-            select(func.sum(part_versions.c.rows), func.max(part_versions.c.created_at)).where(*current)
-        ).one()
+        rows = self._connection.scalar(select(func.sum(part_versions.c.rows)).where(*current))
+        # Apart from the sum: then the index leads to it at once.
+        last_updated = self._connection.scalar(select(func.max(part_versions.c.created_at)).where(*current))
         before = self.archived_before(table)
         if before is not None:
             archived = select(func.sum(part_versions.c.rows)).where(*current, part_versions.c.part_index < before)

@@ -121,7 +121,12 @@ part_versions = Table(
 )
 
 Index("ix_part_versions_rule", part_versions.c.table_key, part_versions.c.rule, part_versions.c.part_index)
-Index("ix_part_versions_replaced_at", part_versions.c.replaced_at)
+Index(
+    "ix_part_versions_replaced_at",
+    part_versions.c.replaced_at,
+    sqlite_where=text("replaced_at IS NOT NULL"),
+    postgresql_where=text("replaced_at IS NOT NULL"),
+)
 Index(
     "ix_part_versions_current",
     part_versions.c.table_key,
@@ -129,6 +134,19 @@ Index(
     part_versions.c.rows,
     sqlite_where=text("replaced_at IS NULL"),
     postgresql_where=text("replaced_at IS NULL"),
+)
+
+# Conditions as texts: a database uses a partial index only where it finds the very same condition, without parameters.
+IS_RETIRED = text("location = '' AND rows > 0 AND replaced_at IS NULL")
+IS_DECLARED_EMPTY = text("declared_empty_because <> ''")
+HAS_LATE_ROWS = text("late_taken + late_quarantined + late_ignored > 0")
+
+Index(
+    "ix_part_versions_retired",
+    part_versions.c.table_key,
+    part_versions.c.part_index,
+    sqlite_where=IS_RETIRED,
+    postgresql_where=IS_RETIRED,
 )
 
 # `version` is the current one, or NULL once the part was dropped. `last_version` outlives the versions
@@ -210,6 +228,15 @@ batches = Table(
 )
 
 
+Index(
+    "ix_batches_declared_empty",
+    batches.c.table_key,
+    sqlite_where=IS_DECLARED_EMPTY,
+    postgresql_where=IS_DECLARED_EMPTY,
+)
+Index("ix_batches_late", batches.c.table_key, sqlite_where=HAS_LATE_ROWS, postgresql_where=HAS_LATE_ROWS)
+
+
 def _of_a_batch() -> ForeignKeyConstraint:
     return ForeignKeyConstraint(
         ["table_key", "batch_id"], ["batches.table_key", "batches.batch_id"], ondelete="CASCADE"
@@ -226,6 +253,8 @@ batch_covers = Table(
     PrimaryKeyConstraint("table_key", "batch_id", "low"),
     _of_a_batch(),
 )
+
+Index("ix_batch_covers_table_key_high", batch_covers.c.table_key, batch_covers.c.high)
 
 batch_parts = Table(
     "batch_parts",

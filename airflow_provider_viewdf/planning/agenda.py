@@ -11,12 +11,14 @@ from airflow_provider_viewdf.language import order_views
 from airflow_provider_viewdf.parts import EARLIEST, LATEST, PartRange, PartSet
 from airflow_provider_viewdf.planning.bounds import Bounds
 from airflow_provider_viewdf.planning.reach import (
+    RULES,
     Missing,
     find_due,
     find_missing_loads,
     find_needed,
     find_restored,
     find_unsettled,
+    spread_forwards,
 )
 from airflow_provider_viewdf.planning.retention import describe_retention
 from airflow_provider_viewdf.planning.snapshot import Snapshot, ancestors_of
@@ -67,6 +69,9 @@ class Agenda:
         self._existing = {name: snapshot.existing_parts(name) for name in self._names}
         self._stale = {name: list(snapshot.stale.get(name, ())) for name in self._names}
         self._causes: dict[str, tuple[str, int]] = {}
+        self._ancestors = {name: ancestors_of(snapshot.definitions, [name]) for name in everything}
+        # Views of which no full group was found, by the limit that it was looked for with, until something they read changes.
+        self._held_up: dict[str, int] = {}
         self._blocked: dict[str, dict[int, tuple[str, Missing]]] = {name: {} for name in self._names}
         self._doubted: dict[str, PartSet] = {name: PartSet() for name in everything}
         self._doubts: list[tuple[str, PartSet, tuple[str, Missing]]] = []
@@ -162,6 +167,7 @@ class Agenda:
         part = PartSet.between(index, index)
         self._blocked[name][index] = cause
         self._waiting[name] -= part
+        self._held_up.clear()
         if index in self._existing[name]:
             before = {**self._doubted, name: self._doubted[name] | part}
             after = find_unsettled(self.snapshot, self.bounds, before, {name: part})
@@ -182,20 +188,39 @@ class Agenda:
             (name for name, parts in self._waiting.items() if parts),
             key=lambda name: self._key(name, self._waiting[name].first),
         )
-        fallback: list[Step] = []
         for name in names:
-            if self._reads_itself(name):
-                if fold(first.view) == name:
-                    return [first]
-                group = self._find_ready(name, 1)
-                if group and group[0].index == self._waiting[name].first:
-                    return group
-            else:
-                group = self._find_ready(name, limit)
-                if group and len(group) == min(limit, len(self._waiting[name])):
-                    return group
-                fallback = fallback or group
-        return fallback or [first]
+            if fold(first.view) == name and self._reads_itself(name):
+                return [first]
+            if self._held_up.get(name) == limit:
+                continue
+            group = self._find_full_group(name, limit)
+            if group:
+                return group
+            self._held_up[name] = limit
+        groups = (self._find_ready(name, limit) for name in names if not self._reads_itself(name))
+        return next((group for group in groups if group), [first])
+
+    def _find_full_group(self, name: str, limit: int) -> list[Step]:
+        """The first step of a view that reads its own past; of another, as many as there are, or `limit`. Or none."""
+        is_chain = self._reads_itself(name)
+        enough = 1 if is_chain else min(limit, len(self._waiting[name]))
+        # Looking at each part takes long; that they wait for others is soon seen.
+        if len(self._waiting[name] - self._find_readers_of_waiting(name)) < enough:
+            return []
+        group = self._find_ready(name, enough)
+        if len(group) < enough or (is_chain and group[0].index != self._waiting[name].first):
+            return []
+        return group
+
+    def _find_readers_of_waiting(self, name: str) -> PartSet:
+        """The parts of a view that read a waiting part of another view."""
+        found = PartSet()
+        for rule in RULES:
+            for reference in self.snapshot.definitions[name].query_for(rule).references:
+                waiting = self._waiting.get(fold(reference.table), PartSet())
+                if waiting and fold(reference.table) != name:
+                    found |= spread_forwards(reference, waiting, is_self=False) & self.bounds.made_by(name, rule)
+        return found
 
     def _reads_itself(self, name: str) -> bool:
         return any(fold(reference.table) == name for reference in self.snapshot.definitions[name].references)
@@ -220,13 +245,13 @@ class Agenda:
         return steps
 
     def _find_unsettled_around(self, name: str) -> dict[str, PartSet]:
-        """By view that this one reads: the parts that steps ahead will change, or may change.
+        """By view that this one reads, directly or not: the parts that steps ahead will change, or may change.
 
         Steps of this view are among them: they may come back to it by way of others.
         """
         if not any(parts for other, parts in self._waiting.items() if other != name):
             return {}
-        around = {other: self._waiting.get(other, PartSet()) for other in self._due}
+        around = {other: self._waiting.get(other, PartSet()) for other in self._ancestors[name] if other in self._due}
         return find_unsettled(replace(self.snapshot, existing=self._existing), self.bounds, around)
 
     def _key(self, name: str, index: int) -> tuple[int, int, str]:
@@ -282,7 +307,11 @@ class Agenda:
         self._due[name] -= part
         self._waiting[name] -= part
         self._existing[name] |= part
+        self._look_again_behind(name)
         self.mark_stale(stale)
+
+    def _look_again_behind(self, name: str) -> None:
+        self._held_up = {other: limit for other, limit in self._held_up.items() if name not in self._ancestors[other]}
 
     def mark_stale(self, stale: Iterable[StaleRange]) -> None:
         """Parts became stale, by a step of this refresh or by someone else."""
@@ -295,6 +324,7 @@ class Agenda:
             if name in self._computed:
                 self._waiting[name] |= parts & self._needed[name]
             self._stale[name].insert(0, item)
+            self._look_again_behind(name)
 
     def assume_changed(self, step: Step) -> None:
         """Record a step that was not run, supposing that it changes its part."""

@@ -21,6 +21,8 @@ class Bounds:
         self._snapshot = snapshot
         self._definitions = snapshot.definitions
         self._firsts: dict[str, int | None] = {}
+        self._update_begins: dict[str, int] = {}
+        self._readers: dict[str, list[tuple[Definition, PartReference, bool]]] = {}
 
     def definition(self, name: str) -> Definition:
         return self._definitions[fold(name)]
@@ -57,13 +59,18 @@ class Bounds:
 
     def update_begin(self, name: str) -> int:
         """The oldest part that UPDATE makes; LATEST if it makes none."""
-        definition = self._definitions[fold(name)]
-        first = self.first(name)
+        key = fold(name)
+        if key not in self._update_begins:
+            self._update_begins[key] = self._find_update_begin(self._definitions[key])
+        return self._update_begins[key]
+
+    def _find_update_begin(self, definition: Definition) -> int:
+        first = self.first(definition.name)
         if first is None:
             return LATEST
         begin = first
         for reference in definition.query_for("update").references:
-            own = first if fold(reference.table) == fold(name) else None
+            own = first if fold(reference.table) == fold(definition.name) else None
             found = self._begin(reference, own)
             if found is None:
                 return LATEST
@@ -165,10 +172,17 @@ class Bounds:
                 return f"INITIALIZE reads {reference}, which is before the first part of {read.name}"
         return "nothing says where the view begins: define it with STARTING '2015-01-01' or the like"
 
+    def readers(self, table: str) -> list[tuple[Definition, PartReference, bool]]:
+        """The references to a table: the view, the reference, and whether it is one of the view's UPDATE."""
+        key = fold(table)
+        if key not in self._readers:
+            self._readers[key] = readers_of(self._definitions, key)
+        return self._readers[key]
+
     def read_by(self, table: str, parts: PartRange) -> list[tuple[Definition, PartRange]]:
         """The parts of views that read any of these parts, by the rule that applies to them."""
         found: list[tuple[Definition, PartRange]] = []
-        for view, reference, is_update in readers_of(self._definitions, table):
+        for view, reference, is_update in self.readers(table):
             span = reference.read_by(parts)
             if span is not None:
                 allowed = self.made_by(view.name, "update" if is_update else "initialize")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from airflow_provider_viewdf.definitions import PartReference, Rule, fold
 from airflow_provider_viewdf.parts import LATEST, PartRange, PartSet
 from airflow_provider_viewdf.planning.bounds import Bounds
-from airflow_provider_viewdf.planning.snapshot import Snapshot, readers_of
+from airflow_provider_viewdf.planning.snapshot import Snapshot
 
 RULES: tuple[Rule, Rule] = ("initialize", "update")
 
@@ -56,7 +56,7 @@ def find_unsettled(
     waiting = [(name, parts) for name, parts in (due if new is None else new).items() if parts]
     while waiting:
         name, parts = waiting.pop()
-        for view, reference, is_update in readers_of(snapshot.definitions, name):
+        for view, reference, is_update in bounds.readers(name):
             reader = fold(view.name)
             if reader not in unsettled:
                 continue

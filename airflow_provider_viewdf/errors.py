@@ -25,7 +25,8 @@
     ├── StepFailedError              Spark could not compute a part
     ├── CatalogError                 the catalog cannot be used as it is
     │   ├── CatalogVersionError          it is older or newer than this package
-    │   └── ConflictError                someone else changed what this change is based on
+    │   ├── ConflictError                someone else changed what this change is based on
+    │   └── LostFilesError               a writer was taken for dead, and its files may be gone
     ├── PartDateError                an Airflow run that names no part
     ├── JavaNotFoundError            no Java that Spark can use
     ├── SparkUnavailableError        a Spark that did not start, or does not answer
@@ -173,6 +174,10 @@ class CatalogVersionError(CatalogError):
 
 class ConflictError(CatalogError):
     """Someone else changed what this change was based on. Nothing was written; try again."""
+
+
+class LostFilesError(CatalogError):
+    """A writer was silent for so long that what it wrote may have been removed. Nothing was published."""
 
 
 class PartDateError(ViewDFError):

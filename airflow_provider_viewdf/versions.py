@@ -63,7 +63,26 @@ class Producer:
     def __str__(self) -> str:
         if not self.dag_id:
             return self.name
-        return f"{self.dag_id}/{self.run_id}/{self.task_id} try {self.try_number}"
+        return f"{self._task}{self.try_number}"
+
+    @property
+    def _task(self) -> str:
+        return f"{self.dag_id}/{self.run_id}/{self.task_id} try "
+
+    def is_outdone_by(self, produced_by: str) -> bool:
+        """Whether that is a later try of the same task."""
+        later = produced_by.removeprefix(self._task)
+        return bool(self.dag_id) and later != produced_by and later.isdigit() and int(later) > self.try_number
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Someone who writes files, and by whose name the directories of these are known. Its lease has a token."""
+
+    name: str
+    token: str
+    owner: str
+    is_expired: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -268,7 +268,7 @@ class Warehouse:
     @contextmanager
     def hold_alone(self, purpose: str) -> Iterator[None]:
         """Be the only one, of all who work on this warehouse, to do something; wait until that is so."""
-        from airflow_provider_viewdf.actions.refresh import hold_lease
+        from airflow_provider_viewdf.actions.leases import hold_lease
 
         with hold_lease(self._bench.catalog, purpose, 0):
             yield

@@ -29,6 +29,12 @@ class PostgresServer:
         self._execute(f"CREATE DATABASE {name} STRATEGY file_copy")
         return self.url.set(database=name).render_as_string(hide_password=False)
 
+    def copy_database(self, url: str) -> str:
+        """The URL of a copy of a database that nobody is connected to."""
+        name = f"test_{uuid4().hex}"
+        self._execute(f"CREATE DATABASE {name} TEMPLATE {make_url(url).database} STRATEGY file_copy")
+        return self.url.set(database=name).render_as_string(hide_password=False)
+
     def drop_database(self, url: str) -> None:
         self._execute(f"DROP DATABASE IF EXISTS {make_url(url).database} WITH (FORCE)")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 KINDS = [os.environ["VIEWDF_TEST_SPARK"]] if os.environ.get("VIEWDF_TEST_SPARK") else ["classic", "connect"]
 
 _SWITCH = "SPARK_CONNECT_MODE_ENABLED"
-_SETTINGS = {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"}
+SETTINGS = {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"}
 
 
 def turn_pyspark_to(kind: str) -> None:
@@ -33,31 +34,41 @@ def turn_pyspark_to(kind: str) -> None:
         os.environ.pop(_SWITCH, None)
 
 
-@pytest.fixture(scope="session")
-def open_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], SparkSession]]:
+class Sparks:
     """Opens a session of a kind, always the same one, and turns PySpark to it."""
-    sessions: dict[str, SparkSession] = {}
-    servers: list[ConnectServer] = []
 
-    def open_one(kind: str) -> SparkSession:
-        if kind not in sessions:
+    def __init__(self, log: Path) -> None:
+        self._sessions: dict[str, SparkSession] = {}
+        self._server = ConnectServer(log, master="local[2]", conf=SETTINGS)
+
+    def __call__(self, kind: str) -> SparkSession:
+        if kind not in self._sessions:
             if kind == "connect":
-                log = tmp_path_factory.mktemp("spark") / "connect.log"
-                servers.append(ConnectServer(log, master="local[2]", conf=_SETTINGS).start())
-                sessions[kind] = open_session(remote=servers[-1].url)
+                self._sessions[kind] = open_session(remote=self.connect_url)
             else:
-                sessions[kind] = open_session(master="local[2]", conf=_SETTINGS)
+                self._sessions[kind] = open_session(master="local[2]", conf=SETTINGS)
         turn_pyspark_to(kind)
-        return sessions[kind]
+        return self._sessions[kind]
 
-    yield open_one
-    for kind, session in sessions.items():
-        # Before its server ends: a client left open keeps trying to reach it for ten minutes.
-        turn_pyspark_to(kind)
-        session.stop()
-    for server in servers:
-        server.stop()
-    turn_pyspark_to("classic")
+    @property
+    def connect_url(self) -> str:
+        """The address of the Spark Connect server, for other processes too."""
+        return self._server.start().url
+
+    def stop(self) -> None:
+        for kind, session in self._sessions.items():
+            # Before its server ends: a client left open keeps trying to reach it for ten minutes.
+            turn_pyspark_to(kind)
+            session.stop()
+        self._server.stop()
+        turn_pyspark_to("classic")
+
+
+@pytest.fixture(scope="session")
+def open_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sparks]:
+    sparks = Sparks(tmp_path_factory.mktemp("spark") / "connect.log")
+    yield sparks
+    sparks.stop()
 
 
 @pytest.fixture(scope="session", params=KINDS)

@@ -22,6 +22,7 @@ from airflow_provider_viewdf.catalog import DefinitionChange
 from airflow_provider_viewdf.catalog.defining import REASON
 from airflow_provider_viewdf.definitions import Definition, fold
 from airflow_provider_viewdf.errors import ChangedDefinitionError, ConflictError
+from airflow_provider_viewdf.fail_points import reach
 from airflow_provider_viewdf.language import has_window, is_same_text, parse_drops, parse_script
 from airflow_provider_viewdf.parts import PartSet
 from airflow_provider_viewdf.planning.causes import explain_groups
@@ -53,6 +54,7 @@ def apply_script(
             if attempt == ATTEMPTS - 1:
                 raise
             continue
+        reach("apply: saved")
         settle_latest_starts(bench)
         return [prepared.analyzed.get(key) or known.definitions[key] for key in prepared.written]
     raise AssertionError("unreachable")

@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+from airflow_provider_viewdf.actions.leases import is_dead
 from airflow_provider_viewdf.actions.retire_helpers import retire_helper_parts
-from airflow_provider_viewdf.actions.workbench import Known, Workbench
+from airflow_provider_viewdf.actions.workbench import Known, Workbench, find_writer
 from airflow_provider_viewdf.engine.external_files import resolve_template
 from airflow_provider_viewdf.errors import UsageError
+from airflow_provider_viewdf.fail_points import reach
 from airflow_provider_viewdf.reports import CleanUpReport
 from airflow_provider_viewdf.versions import ARCHIVED, directory_of
 
@@ -18,6 +20,7 @@ def collect_garbage(bench: Workbench, grace: timedelta) -> CleanUpReport:
     """Delete files that have been of no use for longer than `grace`, so that running queries keep theirs."""
     before = datetime.now(UTC) - grace
     retired = retire_helper_parts(bench)
+    reach("gc: helpers retired")
     with bench.catalog.snapshot() as reader:
         replaced = reader.replaced_versions(before)
         unused = reader.retired_locations(before)
@@ -31,21 +34,43 @@ def collect_garbage(bench: Workbench, grace: timedelta) -> CleanUpReport:
     # A directory that parts share is removed with the last of them.
     paths = [path for path in dict.fromkeys((*gone, *unused)) if path not in in_use]
     for path in paths:
-        bench.files.delete(path)
+        bench.files.discard(path)
+        reach("gc: directory removed")
     bench.catalog.forget_versions(replaced)
+    reach("gc: versions forgotten")
     bench.catalog.forget_retired([path for path in unused if path not in in_use])
+    reach("gc: places forgotten")
     # Listed before the catalog is read: a version published in between is then known, not an orphan.
     directories = [*bench.files.list_version_directories(), *bench.files.list_staging_directories()]
     found = [directory.location for directory in directories if directory.modified_at < before]
+    writers = _find_writers_alive(bench)
     with bench.catalog.snapshot() as reader:
         known = reader.known_locations()
         written_by_others = _find_places_of_others(bench, bench.read_known(reader))
-    orphans = [location for location in found if location not in known and not written_by_others(location)]
+    orphans = [
+        location
+        for location in found
+        if location not in known and find_writer(location) not in writers and not written_by_others(location)
+    ]
     for location in orphans:
-        bench.files.delete(location)
+        bench.files.discard(location)
+        reach("gc: orphan removed")
     for location in (*paths, *orphans):
         bench.files.delete_empty_directories(location)
     return CleanUpReport(len(replaced), len(orphans), (*paths, *orphans), retired)
+
+
+def _find_writers_alive(bench: Workbench) -> set[str]:
+    """Who may be about to publish what it wrote, however little the grace period.
+
+    The leases of the others are ended first. Should one of them be alive after all, the catalog refuses what it publishes.
+    """
+    writers = bench.catalog.writers()
+    ended = [writer for writer in writers if writer.is_expired or is_dead(writer.owner)]
+    if ended:
+        bench.catalog.release_leases([writer.token for writer in ended])
+    reach("gc: writers ended")
+    return {writer.name for writer in writers} - {writer.name for writer in ended}
 
 
 def _find_places_of_others(bench: Workbench, known: Known) -> Callable[[str], bool]:

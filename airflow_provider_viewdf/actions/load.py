@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
-from uuid import uuid4
 
 from airflow_provider_viewdf.actions.lateness import count_late, judge_batch, set_aside
 from airflow_provider_viewdf.actions.look import empty_parts_that_are_gone
@@ -22,9 +21,12 @@ from airflow_provider_viewdf.errors import (
     ArchivedPartError,
     ConflictError,
     ImplausibleBatchError,
+    QueryRefusedError,
     RejectedRowsError,
+    StepFailedError,
     UsageError,
 )
+from airflow_provider_viewdf.fail_points import reach
 from airflow_provider_viewdf.parts import EARLIEST, PartRange, PartSet, as_time, format_time
 from airflow_provider_viewdf.planning import Bounds
 from airflow_provider_viewdf.planning.lateness import Lateness
@@ -87,16 +89,18 @@ def load_batch(
             f"put files there, and register them: viewdf look {definition.name}."
         )
     span = find_covered(definition, covers)
-    scratch = f".staging/{uuid4().hex}"
-    try:
-        staged = _stage(bench, definition, source, f"{scratch}/in")
-        if staged.rejected and on_error == "reject":
-            raise _refuse_rows(definition, staged)
-        batch_id = batch_id or _name_batch(staged, span)
-        done = _publish(bench, definition, staged, batch_id, span, scratch, on_error, confirm=confirm, because="")
-    finally:
-        bench.files.delete(scratch)
-        bench.files.delete_empty_directories(scratch)
+    with bench.at_work() as working:
+        scratch = f".staging/{working.new_name()}"
+        try:
+            staged = _stage(working, definition, source, f"{scratch}/in")
+            reach("load: staged")
+            if staged.rejected and on_error == "reject":
+                raise _refuse_rows(definition, staged)
+            batch_id = batch_id or _name_batch(staged, span)
+            done = _publish(working, definition, staged, batch_id, span, scratch, on_error, confirm=confirm, because="")
+        finally:
+            bench.files.delete(scratch)
+            bench.files.delete_empty_directories(scratch)
     seconds = time.monotonic() - started
     taken = done.staged
     return LoadResult(
@@ -119,6 +123,7 @@ def declare_parts_empty(bench: Workbench, table: str, covers: Covers, why: str) 
         f"declared-empty/{definition.partitioning.format(span.first)}/{definition.partitioning.format(span.last)}"
     )
     done = _publish(bench, definition, staged, batch_id, span, "", "reject", confirm=True, because=why)
+    reach("declare empty: recorded")
     changed = done.changed
     if definition.is_external:
         changed |= empty_parts_that_are_gone(bench, definition.name, done.covers)
@@ -239,12 +244,24 @@ def _publish(
             covered = covers if covers or not rows else PartSet.between(rows.first, rows.last)
             if not confirm:
                 _check_plausible(definition, reader.existing_parts(definition.name), staged, rows, covered, covers)
-            change = _find_change(reader, known, definition, staged, batch_id, covered, because, late)
+            before = reader.batch(definition.name, batch_id)
+            change = _find_change(reader, known, definition, staged, before, batch_id, covered, because, late)
+        if before is not None and bench.produced_by.is_outdone_by(before.produced_by):
+            raise ConflictError(
+                f"The batch {batch_id} of {definition.name} was loaded by {before.produced_by}, which is later than this try. "
+                "Nothing was loaded."
+            )
         if change is None:
             return _Done(covered, PartSet(), staged, late)
-        written = _write(bench, definition, staged, batch_id, change, out)
+        read = list(change.current.values())
+        try:
+            written = _write(bench, definition, staged, batch_id, change, out)
+        except (StepFailedError, QueryRefusedError):
+            if attempt < ATTEMPTS - 1 and bench.find_vanished(read):
+                continue
+            raise
         if definition.unique and written and (problem := check_unique(bench, definition, out)) is not None:
-            if on_error == "reject":
+            if on_error == "reject" or attempt == ATTEMPTS - 1:
                 raise problem
             everything = _sift_repeated(bench, definition, everything, out, f"{scratch}/in{attempt}")
             continue
@@ -262,26 +279,41 @@ def _publish(
             late=late,
             measured_against=lateness.newest,
         )
-        current: set[str] = set()
         try:
+            if vanished := bench.find_vanished(read):
+                raise _lost_while_read(definition, vanished)
             published = bench.catalog.publish(
                 _offer(definition, change, locations),
                 generation=known.generation,
                 produced_by=str(bench.produced_by),
                 batch=batch,
+                batch_before=before,
+                writer=bench.writer_token,
             )
-            current = {item.version.location for item in published}
         except ConflictError:
+            _delete_all(bench, locations.values())
             if attempt == ATTEMPTS - 1:
                 raise
             continue
-        finally:
-            for location in locations.values():
-                if location not in current:
-                    bench.files.delete(location)
+        # After any other error nobody knows whether it was published: gc finds what was not.
+        reach("load: published")
+        current = {item.version.location for item in published}
+        _delete_all(bench, [location for location in locations.values() if location not in current])
         changed = PartSet.of_indexes(item.version.index for item in published if item.is_changed)
         return _Done(covered, changed, staged, late)
     raise AssertionError("unreachable")
+
+
+def _delete_all(bench: Workbench, locations: Iterable[str]) -> None:
+    for location in locations:
+        bench.files.delete(location)
+
+
+def _lost_while_read(definition: Definition, version: PartVersion) -> ConflictError:
+    return ConflictError(
+        f"The files of {definition.describe_part(version.index)} were removed while they were read. "
+        "Nothing was loaded; try again."
+    )
 
 
 def _check_plausible(
@@ -328,13 +360,13 @@ def _find_change(
     known: Known,
     definition: Definition,
     staged: Staged,
+    before: Batch | None,
     batch_id: str,
     covered: PartSet,
     because: str,
     late: LateCount,
 ) -> _Change | None:
     """None if the batch is there already, exactly so."""
-    before = reader.batch(definition.name, batch_id)
     had = {part.index: part.digest for part in before.parts} if before else {}
     affected = PartSet.of_indexes(index for index in {*had, *staged.parts} if had.get(index) != staged.parts.get(index))
     created = (covered | PartSet.of_indexes(staged.parts)) - reader.existing_parts(definition.name)
@@ -398,6 +430,7 @@ def _write(
         bench.open_engine().write_stream_parts(
             staged.location if staged.parts else None, batch_id, definition.columns, parts, out
         )
+        reach("load: written")
     return written
 
 
@@ -409,6 +442,7 @@ def _move(
     for index in written:
         locations[index] = bench.new_location(definition, index, _number(change.current.get(index)))
         bench.files.move(f"{out}/__part={index}", locations[index])
+        reach("load: moved")
     return locations
 
 

@@ -13,6 +13,7 @@ from airflow_provider_viewdf.definitions import Definition, fold
 from airflow_provider_viewdf.engine.external_columns import check_columns
 from airflow_provider_viewdf.engine.external_files import ExternalFiles, FoundPart
 from airflow_provider_viewdf.errors import ConflictError, UsageError
+from airflow_provider_viewdf.fail_points import reach
 from airflow_provider_viewdf.parts import EARLIEST, PartSet
 from airflow_provider_viewdf.planning import Bounds
 from airflow_provider_viewdf.planning.snapshot import descendants_of
@@ -73,9 +74,11 @@ def look_at_parts(bench: Workbench, table: str, parts: PartSet, *, now: datetime
         if archived_before is not None:
             looked -= PartSet.between(EARLIEST, archived_before - 1)
         outcome = _look(definition, files, looked, parts, current, existing, now or datetime.now(UTC))
+        reach("look: listed")
         if outcome.found:
             try:
                 _publish(bench, definition, outcome, current)
+                reach("look: published")
             except ConflictError:
                 if attempt == ATTEMPTS - 1:
                     raise

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import logging
-import os
-import socket
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from uuid import uuid4
 
+from airflow_provider_viewdf.actions.leases import hold_lease
 from airflow_provider_viewdf.actions.starts import find_latest_starts, settle_latest_starts
 from airflow_provider_viewdf.actions.workbench import Known, Workbench, dimension_table, input_table, read_snapshot
-from airflow_provider_viewdf.catalog import Catalog
 from airflow_provider_viewdf.compiler import CompiledPart, compile_part
 from airflow_provider_viewdf.definitions import Definition, fold
 from airflow_provider_viewdf.engine.engine import InputTable
 from airflow_provider_viewdf.errors import ConflictError, QueryRefusedError, StepFailedError
+from airflow_provider_viewdf.fail_points import reach
 from airflow_provider_viewdf.parts import PartRange, PartSet
 from airflow_provider_viewdf.planning import Agenda, Bounds, Snapshot, Step
 from airflow_provider_viewdf.planning.snapshot import ancestors_of
@@ -32,8 +28,6 @@ OnProgress = Callable[[StepReport, int, int], None]
 
 ATTEMPTS = 5
 BATCH_LIMIT = 100
-LEASE_SECONDS = 60.0
-LEASE_POLL_SECONDS = 0.2
 
 ASKED_TOO_EARLY = "asked for before its history was loaded"
 ASKED_INCOMPLETE = "asked for before everything it reads was there"
@@ -55,6 +49,21 @@ def refresh_parts(
     blocked, and remembered, so that it is due when that is there. Up to `batch_limit` parts of a view that does not read its
     own past are computed at once.
     """
+    if dry_run:
+        return _refresh(bench, views, ask, True, on_progress, only_these, batch_limit)
+    with bench.at_work() as working:
+        return _refresh(working, views, ask, False, on_progress, only_these, batch_limit)
+
+
+def _refresh(
+    bench: Workbench,
+    views: Sequence[str],
+    ask: Ask,
+    dry_run: bool,
+    on_progress: OnProgress | None,
+    only_these: bool,
+    batch_limit: int,
+) -> RefreshReport:
     from airflow_provider_viewdf.actions.refresh_batch import BatchRunner
 
     started = time.monotonic()
@@ -138,6 +147,7 @@ def _run_step(bench: Workbench, known: Known, agenda: Agenda, step: Step) -> Ste
     started = time.monotonic()
     for attempt in range(ATTEMPTS):
         with hold_lease(bench.catalog, step.view, step.index):
+            reach("refresh: leased")
             task = _prepare(bench, known, agenda, step)
             if task is None:
                 with bench.catalog.snapshot() as reader:
@@ -220,19 +230,38 @@ def _compute(bench: Workbench, known: Known, agenda: Agenda, step: Step, task: _
             location,
         )
     except (StepFailedError, QueryRefusedError) as error:
+        if version := bench.find_vanished(task.versions):
+            raise tell_vanished(definition, version) from None
         raise StepFailedError(
             f"{definition.describe_part(step.index)} could not be computed by {step.rule.upper()}: {error}"
         ) from None
+    reach("refresh: computed")
     publication = make_publication(definition, agenda, step, task, location if digest.rows else "", digest)
-    published = None
     try:
+        if version := bench.find_vanished(task.versions):
+            raise tell_vanished(definition, version)
         published = bench.catalog.publish(
-            [publication], generation=known.generation, produced_by=str(bench.produced_by)
+            [publication],
+            generation=known.generation,
+            produced_by=str(bench.produced_by),
+            writer=bench.writer_token,
         )[0]
-        return published
-    finally:
-        if digest.rows and (published is None or published.version.location != location):
-            bench.files.delete(location)
+    except ConflictError:
+        bench.files.delete(location)
+        raise
+    # After any other error nobody knows whether it was published: gc finds what was not.
+    reach("refresh: published")
+    if published.version.location != location:
+        bench.files.delete(location)
+    return published
+
+
+def tell_vanished(definition: Definition, version: PartVersion) -> ConflictError:
+    """What was computed while gc removed files of it may lack their rows."""
+    return ConflictError(
+        f"The files of {version.table}[{version.index}] were removed while {definition.name} was computed from them. "
+        "Nothing was written; try again."
+    )
 
 
 def make_publication(
@@ -290,66 +319,3 @@ def describe_inputs(versions: Sequence[PartVersion], longest: int = 8) -> tuple[
             parts = PartSet.of_indexes(version.index for version in mine)
             texts.append(f"{table}[{parts}] ({len(mine)} parts, up to v{max(version.version for version in mine)})")
     return tuple(texts)
-
-
-@contextmanager
-def hold_lease(catalog: Catalog, view: str, index: int) -> Iterator[None]:
-    """Be the only one at work on a part; wait until that is so. Ends by itself if this process dies."""
-    token = acquire_lease(catalog, view, index, name_owner())
-    ended = threading.Event()
-
-    def renew() -> None:
-        while not ended.wait(LEASE_SECONDS / 3):
-            try:
-                catalog.renew_lease(token, LEASE_SECONDS)
-            except Exception as error:
-                # A lease only saves double work, so its loss is no reason to stop.
-                logger.warning("The lease of %s[%s] could not be renewed: %s", view, index, error)
-
-    thread = threading.Thread(target=renew, name=f"lease {view}[{index}]", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-        catalog.release_lease(token)
-
-
-def name_owner() -> str:
-    """Who holds a lease: a process of a machine, and which of its leases."""
-    return f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
-
-
-def acquire_lease(catalog: Catalog, view: str, index: int, owner: str) -> str:
-    """Wait for the lease of a part: its token."""
-    has_told = False
-    while True:
-        token = catalog.acquire_lease(view, index, owner, LEASE_SECONDS)
-        if token is not None:
-            return token
-        holder = catalog.lease_holder(view, index)
-        if holder is not None and _is_dead(holder):
-            # The owner of a lease may take it again: speak for the dead one.
-            token = catalog.acquire_lease(view, index, holder, LEASE_SECONDS)
-            if token is not None:
-                return token
-        if not has_told:
-            logger.info("%s[%s] is being computed by %s; waiting.", view, index, holder)
-            has_told = True
-        time.sleep(LEASE_POLL_SECONDS)
-
-
-def _is_dead(owner: str) -> bool:
-    """Whether a lease's owner was a process of this machine that is no more."""
-    host, _, rest = owner.partition(":")
-    process = rest.partition(":")[0]
-    if host != socket.gethostname() or not process.isdigit():
-        return False
-    try:
-        os.kill(int(process), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        return False
-    return False

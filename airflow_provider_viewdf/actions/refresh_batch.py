@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from uuid import uuid4
 
+from airflow_provider_viewdf.actions.leases import hold_leases
 from airflow_provider_viewdf.actions.refresh import (
-    LEASE_SECONDS,
     StepInputs,
-    acquire_lease,
     describe_inputs,
     is_due,
     make_publication,
-    name_owner,
+    tell_vanished,
 )
 from airflow_provider_viewdf.actions.workbench import Known, Workbench, dimension_table, input_table
-from airflow_provider_viewdf.catalog import Catalog
 from airflow_provider_viewdf.compiler import BatchInput, CompiledBatch, compile_batch, find_inputs, unite_parts
 from airflow_provider_viewdf.definitions import Definition, Rule, fold
 from airflow_provider_viewdf.engine.batch_writes import PART_COLUMN, ValuesTable, compute_batch
 from airflow_provider_viewdf.engine.engine import InputTable
 from airflow_provider_viewdf.errors import ConflictError, LanguageError, QueryRefusedError, StepFailedError, ViewDFError
+from airflow_provider_viewdf.fail_points import reach
 from airflow_provider_viewdf.parts import PartSet
 from airflow_provider_viewdf.planning import Agenda, Step
 from airflow_provider_viewdf.reports import StepReport
@@ -62,7 +59,7 @@ class BatchRunner:
         key = (fold(steps[0].view), steps[0].rule)
         while len(steps) > 1 and key not in self._apart:
             group = steps[:MOST_UNITED] if key in self._refused else steps
-            with _hold_leases(self.bench.catalog, group) as held:
+            with hold_leases(self.bench.catalog, group[0].view, [step.index for step in group]) as held:
                 reports = self._run_together([step for step in group if step.index in held])
             if reports is not None:
                 return reports
@@ -74,17 +71,24 @@ class BatchRunner:
 
     def _run_together(self, steps: Sequence[Step]) -> list[StepReport] | None:
         """None if it cannot be done in this way; `_refused` or `_apart` then has the query."""
+        reach("refresh many: leased")
         started = time.monotonic()
         definition = self.known.find(steps[0].view)
         tasks = self._prepare(definition, steps)
         if not tasks:
             return []
         steps = [step for step in steps if step.index in tasks]
-        out = f".staging/{uuid4().hex}"
+        out = f".staging/{self.bench.new_name()}"
+        read = [version for task in tasks.values() for version in task.versions]
         try:
             digests = self._compute(definition, steps, tasks, out)
+            if version := self.bench.find_vanished(read):
+                self._apart.discard((fold(definition.name), steps[0].rule))
+                self._note_conflict(tell_vanished(definition, version))
+                return []
             if digests is None:
                 return None
+            reach("refresh many: computed")
             locations = self._move(definition, tasks, digests, out)
         finally:
             self.bench.files.delete(out)
@@ -208,6 +212,7 @@ class BatchRunner:
             if index in digests:
                 locations[index] = self.bench.new_location(definition, index, task.replaces)
                 self.bench.files.move(f"{out}/{PART_COLUMN}={index}", locations[index])
+                reach("refresh many: moved")
         return locations
 
     def _publish(
@@ -233,64 +238,40 @@ class BatchRunner:
             )
             for step in steps
         ]
-        done: dict[int, Published] = {}
-        try:
-            for chosen in self._publish_all_or_each(offered):
-                done[chosen.version.index] = chosen
-        finally:
-            for index, location in locations.items():
-                if index not in done or done[index].version.location != location:
-                    self.bench.files.delete(location)
+        # If this fails, nobody knows what was published: gc finds what was not.
+        done = {chosen.version.index: chosen for chosen in self._publish_all_or_each(offered)}
+        reach("refresh many: published")
+        for index, location in locations.items():
+            if index not in done or done[index].version.location != location:
+                self.bench.files.delete(location)
         for step in steps:
             if step.index in done:
                 self.agenda.record(step, done[step.index].stale)
         return done
 
     def _publish_all_or_each(self, offered: Sequence[Publication]) -> Iterator[Published]:
-        generation, produced_by = self.known.generation, str(self.bench.produced_by)
+        generation, produced_by, writer = self.known.generation, str(self.bench.produced_by), self.bench.writer_token
         try:
-            yield from self.bench.catalog.publish(offered, generation=generation, produced_by=produced_by)
+            yield from self.bench.catalog.publish(
+                offered, generation=generation, produced_by=produced_by, writer=writer
+            )
             return
         except ConflictError as conflict:
             logger.info("%s Publishing each part by itself.", conflict)
         for item in offered:
             try:
-                yield from self.bench.catalog.publish([item], generation=generation, produced_by=produced_by)
+                yield from self.bench.catalog.publish(
+                    [item], generation=generation, produced_by=produced_by, writer=writer
+                )
             except ConflictError as conflict:
                 with self.bench.catalog.snapshot() as reader:
                     if reader.generation != generation:
                         raise
-                logger.info("%s Trying again.", conflict)
-                self._conflicts += 1
-                if self._conflicts > MOST_CONFLICTS:
-                    raise
+                self._note_conflict(conflict)
 
-
-@contextmanager
-def _hold_leases(catalog: Catalog, steps: Sequence[Step]) -> Iterator[set[int]]:
-    """Be the only one at work on these parts: wait for the first, and take of the others those that nobody has.
-
-    Whoever waits holds nothing, so no two can wait for each other.
-    """
-    view, owner = steps[0].view, name_owner()
-    first = acquire_lease(catalog, view, steps[0].index, owner)
-    tokens = catalog.acquire_leases(view, [step.index for step in steps[1:]], owner, LEASE_SECONDS)
-    tokens[steps[0].index] = first
-    ended = threading.Event()
-
-    def renew() -> None:
-        while not ended.wait(LEASE_SECONDS / 3):
-            try:
-                catalog.renew_leases(list(tokens.values()), LEASE_SECONDS)
-            except Exception as error:
-                # A lease only saves double work, so its loss is no reason to stop.
-                logger.warning("The leases of %d parts of %s could not be renewed: %s", len(tokens), view, error)
-
-    thread = threading.Thread(target=renew, name=f"leases of {view}", daemon=True)
-    thread.start()
-    try:
-        yield set(tokens)
-    finally:
-        ended.set()
-        thread.join()
-        catalog.release_leases(list(tokens.values()))
+    def _note_conflict(self, conflict: ConflictError) -> None:
+        """What is in conflict stays on the agenda, but not for ever."""
+        logger.info("%s Trying again.", conflict)
+        self._conflicts += 1
+        if self._conflicts > MOST_CONFLICTS:
+            raise conflict

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from airflow_provider_viewdf.actions.workbench import Workbench, read_snapshot
 from airflow_provider_viewdf.definitions import fold
+from airflow_provider_viewdf.fail_points import reach
 from airflow_provider_viewdf.parts import LATEST, PartSet
 from airflow_provider_viewdf.planning import Bounds
 from airflow_provider_viewdf.planning.retention import find_retention
@@ -39,6 +40,7 @@ def retire_parts(bench: Workbench, tables: Sequence[str]) -> RetireReport:
                 generation=known.generation,
                 produced_by=str(bench.produced_by),
             )
+            reach("retire: archived")
         if fresh or retention.held_because:
             found.append(Archived(definition.name, fresh, retention.held_because))
     return RetireReport(tuple(found))

@@ -1,6 +1,6 @@
 """Retire helper parts: those of window views that no update will read, unless rows come later than RETAIN allows.
 
-A retired part stays in the catalog with its digest, and loses its files (as orphans, in their time). Should something read it
+A retired part stays in the catalog with its digest, and loses its files (after the grace period, from now on). Should something read it
 after all, it is computed again from what it was made of.
 """
 
@@ -27,8 +27,7 @@ def retire_helper_parts(bench: Workbench) -> int:
             for version in reader.current_versions(key, PartSet.between(EARLIEST, horizon - 1))
             if version.location not in ("", ARCHIVED)
         ]
-    bench.catalog.retire_versions(versions)
-    return len(versions)
+    return bench.catalog.retire_versions(versions)
 
 
 def _window_helpers(known: Known) -> set[str]:

@@ -13,12 +13,16 @@ from airflow_provider_viewdf.actions.workbench import Known, Workbench
 from airflow_provider_viewdf.definitions import Column, Definition
 from airflow_provider_viewdf.engine.engine import BATCH_COLUMN
 from airflow_provider_viewdf.engine.shared_files import name_shared, write_shared
+from airflow_provider_viewdf.errors import QueryRefusedError, StepFailedError
+from airflow_provider_viewdf.fail_points import reach
 from airflow_provider_viewdf.parts import Partitioning, PartRange, PartSet
 from airflow_provider_viewdf.reports import RolledUp, RollUpReport
 from airflow_provider_viewdf.versions import ARCHIVED, Move, PartVersion, directory_of
 
 # Larger parts are no small files, and gain nothing.
 MOST_ROWS_OF_A_PART = 1_000_000
+
+CHANGED = "they were changed meanwhile"
 
 
 def roll_up_parts(bench: Workbench, tables: Sequence[str], span: timedelta, older_than: timedelta) -> RollUpReport:
@@ -35,9 +39,11 @@ def roll_up_parts(bench: Workbench, tables: Sequence[str], span: timedelta, olde
             if definition.is_partitioned and not definition.location
             for group in find_groups(definition, reader.current_versions(definition.name), span, older_than)
         ]
-    for definition, group in groups:
-        result = _roll_up(bench, known, definition, group)
-        (left if result.left_because else rolled).append(result)
+    if groups:
+        with bench.at_work() as working:
+            for definition, group in groups:
+                result = _roll_up(working, known, definition, group)
+                (left if result.left_because else rolled).append(result)
     return RollUpReport(tuple(rolled), tuple(left), time.monotonic() - started)
 
 
@@ -63,9 +69,8 @@ def find_groups(
 def _roll_up(bench: Workbench, known: Known, definition: Definition, group: Sequence[PartVersion]) -> RolledUp:
     parts = PartSet.of_indexes(version.index for version in group)
     rows = sum(version.rows for version in group)
-    directory = name_shared(definition.name, PartRange(parts.first, parts.last))
+    directory = name_shared(definition.name, PartRange(parts.first, parts.last), bench.new_name())
     extra = (Column(BATCH_COLUMN, "string"),) if definition.kind == "stream" else ()
-    moved = 0
     try:
         digests = write_shared(
             bench.open_engine(),
@@ -75,16 +80,28 @@ def _roll_up(bench: Workbench, known: Known, definition: Definition, group: Sequ
             rows,
             directory,
         )
-        wrong = [version.index for version in group if digests.get(version.index) != version.digest]
-        if wrong:
-            found = definition.describe_parts(PartSet.of_indexes(wrong))
-            return RolledUp(definition.name, parts, left_because=f"the rows of {found} are not those that were written")
-        moves = [Move(version, f"{directory}#{version.index}") for version in group]
-        moved = bench.catalog.relocate(moves, generation=known.generation)
-    finally:
-        if not moved:
-            bench.files.delete(directory)
-            bench.files.delete_empty_directories(directory)
+    except (StepFailedError, QueryRefusedError):
+        if not bench.find_vanished(group):
+            raise
+        return RolledUp(definition.name, parts, left_because=CHANGED)
+    reach("roll up: written")
+    wrong = [version.index for version in group if digests.get(version.index) != version.digest]
+    if wrong:
+        _delete(bench, directory)
+        if bench.find_vanished(group):
+            return RolledUp(definition.name, parts, left_because=CHANGED)
+        found = definition.describe_parts(PartSet.of_indexes(wrong))
+        return RolledUp(definition.name, parts, left_because=f"the rows of {found} are not those that were written")
+    moves = [Move(version, f"{directory}#{version.index}") for version in group]
+    # If this fails, nobody knows whether it was recorded: gc finds what was not.
+    moved = bench.catalog.relocate(moves, generation=known.generation, writer=bench.writer_token)
+    reach("roll up: moved")
     if not moved:
-        return RolledUp(definition.name, parts, left_because="they were changed meanwhile")
+        _delete(bench, directory)
+        return RolledUp(definition.name, parts, left_because=CHANGED)
     return RolledUp(definition.name, parts, rows)
+
+
+def _delete(bench: Workbench, directory: str) -> None:
+    bench.files.delete(directory)
+    bench.files.delete_empty_directories(directory)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from uuid import uuid4
 
 from airflow_provider_viewdf.actions.refresh import input_tables
 from airflow_provider_viewdf.actions.workbench import Known, Workbench, dimension_table, read_snapshot
@@ -34,8 +33,13 @@ class _Run:
 
 
 def verify_views(bench: Workbench, views: Sequence[str], on_checked: OnChecked | None) -> VerifyReport:
+    with bench.at_work() as working:
+        return _verify(working, views, on_checked)
+
+
+def _verify(bench: Workbench, views: Sequence[str], on_checked: OnChecked | None) -> VerifyReport:
     started = time.monotonic()
-    scratch = f".staging/verify-{uuid4().hex}"
+    scratch = f".staging/verify-{bench.new_name()}"
     differences: list[Difference] = []
     checked: dict[str, list[int]] = {}
     with bench.catalog.snapshot() as reader:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from airflow_provider_viewdf.actions.leases import LEASE_SECONDS, name_owner, renewing
 from airflow_provider_viewdf.catalog import Catalog, CatalogReader
 from airflow_provider_viewdf.definitions import Definition, fold
 from airflow_provider_viewdf.engine.part_files import PartFiles
 from airflow_provider_viewdf.errors import UnknownTableError, UsageError
 from airflow_provider_viewdf.language import parse_script
+from airflow_provider_viewdf.parts import PartSet
 from airflow_provider_viewdf.planning import Snapshot
 from airflow_provider_viewdf.translate.translation import Translation
-from airflow_provider_viewdf.versions import DefinitionRecord, PartVersion, Producer
+from airflow_provider_viewdf.versions import DefinitionRecord, PartVersion, Producer, directory_of
 
 if TYPE_CHECKING:
     from airflow_provider_viewdf.engine.engine import DimensionTable, Engine, InputTable
@@ -65,6 +69,20 @@ class Workbench:
     open_engine: Callable[[], Engine]
     produced_by: Producer
     _known: Known | None = field(default=None, repr=False)
+    _writer: str = ""
+    writer_token: str | None = None
+
+    @contextmanager
+    def at_work(self) -> Iterator[Workbench]:
+        """A workbench to write files with. Their directories bear the name of a writer, so that gc sees that it is alive."""
+        writer = uuid4().hex[:12]
+        token = self.catalog.acquire_writer(writer, name_owner(), LEASE_SECONDS)
+        working = replace(self, _writer=writer, writer_token=token)
+        with renewing(self.catalog, [token], f"writer {writer}"):
+            try:
+                yield working
+            finally:
+                self._known = working._known
 
     def read_known(self, reader: CatalogReader) -> Known:
         """The definitions of a snapshot, parsed once for each generation."""
@@ -84,7 +102,42 @@ class Workbench:
 
     def new_location(self, definition: Definition, index: int, replaces: int | None) -> str:
         """A place for a new version, which no other writer can choose."""
-        return f"{definition.name}/{index}/v{(replaces or 0) + 1}-{uuid4().hex[:12]}"
+        return f"{definition.name}/{index}/v{(replaces or 0) + 1}-{self.new_name()}"
+
+    def new_name(self) -> str:
+        """How the name of a directory ends that this writer makes: with the writer, and a number of its own."""
+        assert self._writer, "only who is at work writes files"
+        return f"{self._writer}-{uuid4().hex[:8]}"
+
+    def find_vanished(self, versions: Sequence[PartVersion]) -> PartVersion | None:
+        """One of these versions whose files are gone: they were read by an older state of the catalog than gc went by.
+
+        None: whatever was read of them before was all there.
+        """
+        wanted: dict[str, list[PartVersion]] = {}
+        for version in versions:
+            if version.location and not version.files:
+                wanted.setdefault(fold(version.table), []).append(version)
+        for key, found in wanted.items():
+            with self.catalog.snapshot() as reader:
+                parts = PartSet.of_indexes(version.index for version in found)
+                current = {item.index: item.location for item in reader.current_versions(key, parts)}
+            for version in found:
+                # What is current has its files.
+                if current.get(version.index) != version.location and not self.files.exists(
+                    directory_of(version.location)
+                ):
+                    return version
+        return None
+
+
+_WRITER = re.compile(r"(?:^|-)([0-9a-f]{12})-[0-9a-f]{8}$")
+
+
+def find_writer(location: str) -> str:
+    """The writer of a directory, by its name; "" if it does not say."""
+    match = _WRITER.search(location.rpartition("/")[2])
+    return match.group(1) if match else ""
 
 
 def _parsed_text(record: DefinitionRecord) -> str:

@@ -11,8 +11,18 @@ from sqlalchemy import Connection, Table, delete, func, insert, select
 
 from airflow_provider_viewdf.catalog.tables import HAS_LATE_ROWS, batch_covers, batch_parts, batches, rejected_rows
 from airflow_provider_viewdf.definitions import fold
+from airflow_provider_viewdf.errors import ConflictError
 from airflow_provider_viewdf.parts import PartRange, PartSet
 from airflow_provider_viewdf.versions import Batch, BatchPart, ContentDigest, LateCount, RejectedRow
+
+
+def check_batch(connection: Connection, batch: Batch, before: Batch | None, name: str) -> None:
+    """Refuse to replace a batch by one that was made without knowing of it."""
+    found = read_batches(connection, fold(batch.table), name, batch.batch_id)
+    if (found[0] if found else None) != before:
+        raise ConflictError(
+            f"The batch {batch.batch_id} of {name} was loaded by someone else meanwhile. Nothing was written; try again."
+        )
 
 
 def write_batch(connection: Connection, batch: Batch) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
+from typing import Literal
 
 from sqlalchemy import Connection, bindparam, delete, select, update
 
 from airflow_provider_viewdf.catalog import keeping, leases
-from airflow_provider_viewdf.catalog.batches import write_batch
+from airflow_provider_viewdf.catalog.batches import check_batch, write_batch
 from airflow_provider_viewdf.catalog.database import Database, missing_catalog, open_database
 from airflow_provider_viewdf.catalog.defining import DefinitionChange, save_changes
 from airflow_provider_viewdf.catalog.publishing import Publishing
@@ -26,9 +27,10 @@ from airflow_provider_viewdf.catalog.revisions import (
 from airflow_provider_viewdf.catalog.staleness import Staleness
 from airflow_provider_viewdf.catalog.tables import catalog_state, definitions, part_versions
 from airflow_provider_viewdf.definitions import fold
-from airflow_provider_viewdf.errors import ConflictError, UnknownTableError
+from airflow_provider_viewdf.errors import ConflictError, LostFilesError, UnknownTableError
+from airflow_provider_viewdf.fail_points import reach
 from airflow_provider_viewdf.parts import PartRange, PartSet, as_time
-from airflow_provider_viewdf.versions import Batch, Move, PartVersion, Publication, Published, StaleRange
+from airflow_provider_viewdf.versions import Batch, Move, PartVersion, Publication, Published, StaleRange, Writer
 
 
 def open_catalog(url: str, *, create: bool = True) -> Catalog:
@@ -60,11 +62,14 @@ def upgrade_catalog(url: str) -> tuple[str | None, str]:
 def _upgrade(database: Database) -> tuple[str | None, str]:
     with database.writing() as connection:
         lock_upgrades(connection)
+        reach("migrate: begun")
         before = read_revision(connection)
         check_not_newer(before, database.url)
         if before != NEWEST:
             upgrade_tables(connection, database.url)
-        return before, NEWEST
+        reach("migrate: tables made")
+    reach("migrate: committed")
+    return before, NEWEST
 
 
 class Catalog:
@@ -109,14 +114,18 @@ class Catalog:
         generation: int,
         produced_by: str,
         batch: Batch | None = None,
+        batch_before: Batch | Literal["anything"] | None = "anything",
+        writer: str | None = None,
         at: datetime | None = None,
     ) -> list[Published]:
         """Make part versions current, in their order, all or none; and record the batch that brought them.
 
         Where the content is what it was, the version that is there stays, and the offered location is not
-        recorded: it is the caller's to remove.
+        recorded: it is the caller's to remove. `batch_before` is what was recorded of the batch when the publications were
+        made, None if nothing; `writer` is the token of who wrote the files. If either is no longer so, nothing is written.
         """
         with self._changing(generation) as connection:
+            _check_writer(connection, writer)
             names = ConnectionReader(connection).names
             for table in {item.table for item in publications} | ({batch.table} if batch else set()):
                 if fold(table) not in names:
@@ -127,8 +136,12 @@ class Catalog:
             published = [publishing.apply(publication) for publication in publications]
             publishing.write()
             if batch is not None:
+                if batch_before != "anything":
+                    check_batch(connection, batch, batch_before, names[fold(batch.table)])
                 write_batch(connection, batch)
-            return published
+            reach("publish: in the transaction")
+        reach("publish: committed")
+        return published
 
     def mark_stale(self, ranges: Sequence[StaleRange], *, generation: int) -> None:
         """Record parts as due, whether they exist or not."""
@@ -141,22 +154,16 @@ class Catalog:
                 staleness.add(fold(item.table), [item.parts], item.reason)
             staleness.write()
 
-    def retire_versions(self, versions: Sequence[PartVersion]) -> None:
-        """Let versions have no files any more; they stay what they are, and are current if they were."""
+    def retire_versions(self, versions: Sequence[PartVersion]) -> int:
+        """Let current versions have no files any more, and stay what they are: how many do now.
+
+        One that was replaced or moved meanwhile keeps them.
+        """
         if not versions:
-            return
+            return 0
         with self._database.writing() as connection:
             _lock(connection)
-            connection.execute(
-                update(part_versions)
-                .where(
-                    part_versions.c.table_key == bindparam("of_table"),
-                    part_versions.c.part_index == bindparam("of_index"),
-                    part_versions.c.version == bindparam("of_version"),
-                )
-                .values(location=""),
-                [{"of_table": fold(v.table), "of_index": v.index, "of_version": v.version} for v in versions],
-            )
+            return keeping.relocate(connection, [Move(version, "") for version in versions], datetime.now(UTC))
 
     def forget_versions(self, versions: Sequence[PartVersion]) -> None:
         """Forget replaced versions, whose files are gone."""
@@ -183,9 +190,10 @@ class Catalog:
                     [{"of_table": fold(v.table), "of_index": v.index, "of_version": v.version} for v in versions],
                 )
 
-    def relocate(self, moves: Sequence[Move], *, generation: int) -> int:
-        """Let the rows of current versions lie elsewhere: how many do now."""
+    def relocate(self, moves: Sequence[Move], *, generation: int, writer: str | None = None) -> int:
+        """Let the rows of current versions lie elsewhere: how many do now. `writer` is the token of who wrote them there."""
         with self._changing(generation) as connection:
+            _check_writer(connection, writer)
             return keeping.relocate(connection, moves, datetime.now(UTC))
 
     def archive(self, table: str, before: int, *, generation: int, produced_by: str) -> None:
@@ -199,13 +207,15 @@ class Catalog:
             _lock(connection)
             keeping.forget_retired(connection, locations)
 
-    def acquire_lease(self, table: str, index: int, owner: str, seconds: float) -> str | None:
-        """Lease a part: a token, or None if someone else holds a lease that has not expired.
+    def acquire_lease(
+        self, table: str, index: int, owner: str, seconds: float, *, instead_of: str | None = None
+    ) -> str | None:
+        """Lease a part: a token, or None if someone else holds a lease that has not expired, other than `instead_of`.
 
         An owner who holds it already gets a new token, and the old one ends.
         """
         with self._database.writing() as connection:
-            return leases.acquire(connection, table, index, owner, seconds)
+            return leases.acquire(connection, table, index, owner, seconds, instead_of)
 
     def renew_lease(self, token: str, seconds: float) -> bool:
         """Prolong a lease from now on. False if it is gone: released, or taken over after it expired."""
@@ -218,23 +228,47 @@ class Catalog:
 
     def acquire_leases(self, table: str, indexes: Sequence[int], owner: str, seconds: float) -> dict[int, str]:
         """Lease as many of these parts as nobody else holds: tokens by subscript."""
-        with self._database.writing() as connection:
+        with self._leasing_many() as connection:
             found = {index: leases.acquire(connection, table, index, owner, seconds) for index in indexes}
             return {index: token for index, token in found.items() if token is not None}
 
     def renew_leases(self, tokens: Sequence[str], seconds: float) -> None:
-        with self._database.writing() as connection:
+        with self._leasing_many() as connection:
             for token in tokens:
                 leases.renew(connection, token, seconds)
 
     def release_leases(self, tokens: Sequence[str]) -> None:
-        with self._database.writing() as connection:
+        with self._leasing_many() as connection:
             for token in tokens:
                 leases.release(connection, token)
 
     def lease_holder(self, table: str, index: int) -> str | None:
+        return self.lease_holders(table, [index]).get(index)
+
+    def lease_holders(self, table: str, indexes: Sequence[int]) -> dict[int, str]:
+        """Who holds which of these parts, by subscript."""
+        if not indexes:
+            return {}
         with self._database.reading() as connection:
-            return leases.holder(connection, table, index)
+            return leases.holders(connection, table, indexes)
+
+    def acquire_writer(self, name: str, owner: str, seconds: float) -> str:
+        """A lease for someone who is going to write files: its token. While it lasts, gc leaves the files alone."""
+        with self._database.writing() as connection:
+            token = leases.acquire(connection, f"{leases.WRITER}{name}", 0, owner, seconds)
+        assert token is not None, name
+        return token
+
+    def writers(self) -> list[Writer]:
+        with self._database.reading() as connection:
+            return leases.writers(connection)
+
+    @contextmanager
+    def _leasing_many(self) -> Iterator[Connection]:
+        """A transaction over several leases: one at a time, as two that lock the same rows in other orders wait for ever."""
+        with self._database.writing() as connection:
+            _lock(connection)
+            yield connection
 
     def close(self) -> None:
         self._database.engine.dispose()
@@ -257,6 +291,14 @@ def _lock(connection: Connection) -> int:
     # SQLite has locked everything with BEGIN IMMEDIATE, and SQLAlchemy leaves FOR UPDATE out there.
     generation: int = connection.execute(select(catalog_state.c.generation).with_for_update()).scalar_one()
     return generation
+
+
+def _check_writer(connection: Connection, token: str | None) -> None:
+    if token is not None and not leases.is_there(connection, token):
+        raise LostFilesError(
+            "This process did not renew its lease for so long that gc may have removed the files it wrote. "
+            "Nothing was published; do it again."
+        )
 
 
 def _next_generation(connection: Connection, generation: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
@@ -10,10 +11,16 @@ from sqlalchemy import Connection, delete, or_, select, update
 from airflow_provider_viewdf.catalog.tables import leases
 from airflow_provider_viewdf.catalog.upsert import insert_or_update
 from airflow_provider_viewdf.definitions import fold
+from airflow_provider_viewdf.versions import Writer
+
+# No table has such a name.
+WRITER = "writer "
 
 
-def acquire(connection: Connection, table: str, index: int, owner: str, seconds: float) -> str | None:
-    """Take the lease of a part if it is free, expired or the owner's own, in one statement."""
+def acquire(
+    connection: Connection, table: str, index: int, owner: str, seconds: float, instead_of: str | None = None
+) -> str | None:
+    """Take the lease of a part if it is free, expired, the owner's own or that of `instead_of`, in one statement."""
     now = datetime.now(UTC)
     row = {
         "table_key": fold(table),
@@ -22,7 +29,7 @@ def acquire(connection: Connection, table: str, index: int, owner: str, seconds:
         "owner": owner,
         "expires_at": now + timedelta(seconds=seconds),
     }
-    free = or_(leases.c.expires_at <= now, leases.c.owner == owner)
+    free = or_(leases.c.expires_at <= now, leases.c.owner.in_([owner, instead_of or owner]))
     statement = insert_or_update(connection, leases, ("token", "owner", "expires_at"), only_if=free)
     # RETURNING, since not every driver counts the rows of an INSERT.
     return connection.execute(statement.returning(leases.c.token), row).scalar_one_or_none()
@@ -38,9 +45,24 @@ def release(connection: Connection, token: str) -> None:
     connection.execute(delete(leases).where(leases.c.token == token))
 
 
-def holder(connection: Connection, table: str, index: int) -> str | None:
-    return connection.scalar(
-        select(leases.c.owner).where(
-            leases.c.table_key == fold(table), leases.c.part_index == index, leases.c.expires_at > datetime.now(UTC)
-        )
+def is_there(connection: Connection, token: str) -> bool:
+    return connection.scalar(select(leases.c.token).where(leases.c.token == token)) is not None
+
+
+def holders(connection: Connection, table: str, indexes: Sequence[int]) -> dict[int, str]:
+    """Who holds which of these parts."""
+    query = select(leases.c.part_index, leases.c.owner).where(
+        leases.c.table_key == fold(table), leases.c.expires_at > datetime.now(UTC)
     )
+    wanted = set(indexes)
+    return {index: owner for index, owner in connection.execute(query) if index in wanted}
+
+
+def writers(connection: Connection) -> list[Writer]:
+    """Everyone who holds the lease of a writer, expired or not."""
+    query = select(leases).where(leases.c.table_key.startswith(WRITER, autoescape=True))
+    now = datetime.now(UTC)
+    return [
+        Writer(row.table_key.removeprefix(WRITER), row.token, row.owner, row.expires_at <= now)
+        for row in connection.execute(query)
+    ]

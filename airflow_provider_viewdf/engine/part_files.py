@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
 import fsspec
 
@@ -94,6 +95,19 @@ class PartFiles:
         except FileNotFoundError:
             pass
         self._filesystem.invalidate_cache()
+
+    def discard(self, location: str) -> None:
+        """Remove a directory that someone may be reading: where directories can be renamed, it goes all at once.
+
+        Whoever lists it meanwhile must not find some of its files.
+        """
+        if self._is_local and os.path.isdir(self.path(location)):
+            aside = f"{STAGING}/discarded-{uuid4().hex}"
+            self.move(location, aside)
+            self.delete(aside)
+            self.delete_empty_directories(aside)
+        else:
+            self.delete(location)
 
     def list_version_directories(self) -> Iterator[FoundDirectory]:
         """Every `<table>/<index>/<version>` and every `<table>/rolled/<span>`, whether the catalog knows it or not."""

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from airflow_provider_viewdf.engine.digests import hash_row, read_digest, sum_hashes
 from airflow_provider_viewdf.engine.part_files import ROLLED
@@ -26,9 +25,9 @@ _ROWS_PER_FILE = 5_000_000
 _ROW_GROUP_BYTES = 16 * 1024 * 1024
 
 
-def name_shared(table: str, parts: PartRange) -> str:
-    """A new directory for these parts, which no other writer can choose."""
-    return f"{table}/{ROLLED}/{parts.low}_{parts.high}-{uuid4().hex[:12]}"
+def name_shared(table: str, parts: PartRange, new: str) -> str:
+    """A directory for these parts, with a name that is new."""
+    return f"{table}/{ROLLED}/{parts.low}_{parts.high}-{new}"
 
 
 def group_shared(locations: Sequence[tuple[int, str]]) -> list[tuple[list[str], PartSet]]:

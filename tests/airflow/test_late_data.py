@@ -14,7 +14,7 @@ import pytest
 from site_samples import read_parts, states
 
 from airflow_provider_viewdf import Warehouse
-from airflow_provider_viewdf.actions.refresh import hold_lease
+from airflow_provider_viewdf.actions.leases import hold_lease
 from airflow_provider_viewdf.engine.connect_server import ConnectServer
 from airflow_provider_viewdf.parts import PartSet
 from demo.airflow_client import AirflowSiteError, Run

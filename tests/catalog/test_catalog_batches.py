@@ -155,3 +155,19 @@ def test_newest_part_of_other_batches_is_the_last_that_they_cover_or_have_rows_f
     publish(catalog, batch=batch_of("M", "b", PartSet.between(2, 3), [(8, content(1))]))
     with catalog.snapshot() as reader:
         assert (reader.newest_part("M", "a"), reader.newest_part("M", "b")) == (8, 5)
+
+
+def test_a_batch_that_someone_else_loaded_meanwhile_is_not_replaced_unseen(catalog: Catalog) -> None:
+    define_m_and_v(catalog)
+    first = batch_of("M", "b", PartSet.between(1, 1), [(1, content(1))])
+    second = batch_of("M", "b", PartSet.between(2, 2), [(2, content(2))], minutes=1)
+    publish(catalog, publication("M", 1), batch=first)
+    # It touches another part, so that no version is in the way.
+    with pytest.raises(ConflictError) as raised:
+        catalog.publish([publication("M", 2, 2)], generation=1, produced_by="cli", batch=second, batch_before=None)
+    assert str(raised.value) == (
+        "The batch b of M was loaded by someone else meanwhile. Nothing was written; try again."
+    )
+    assert (batch(catalog, "M", "b"), existing(catalog, "M")) == (first, "1")
+    catalog.publish([publication("M", 2, 2)], generation=1, produced_by="cli", batch=second, batch_before=first)
+    assert batch(catalog, "M", "b") == second

@@ -46,6 +46,7 @@ class PlacedError(ViewDFError):
     """An error that can say where in a text it is: with line, column, and the place underlined."""
 
     def __init__(self, message: str, *, text: str = "", start: int = 0, end: int = 0) -> None:
+        message = shorten(message, 2_000)
         self.reason, self.text, self.start, self.end = message, text, start, end
         self.line, self.column = locate(text, start)
         self.excerpt = underline(text, start, end) if text else ""
@@ -196,6 +197,9 @@ class UsageError(ViewDFError):
     """An argument that makes no sense."""
 
 
+WIDEST_LINE = 240
+
+
 def locate(text: str, offset: int) -> tuple[int, int]:
     """Line and column, both from 1, of an offset into a text."""
     before = text[:offset]
@@ -206,6 +210,18 @@ def underline(text: str, start: int, end: int) -> str:
     """The line of the text around `start`, with a row of carets below the place."""
     line_start = text.rfind("\n", 0, start) + 1
     line_end = text.find("\n", start)
-    line = text[line_start : line_end if line_end >= 0 else len(text)]
-    width = max(1, min(end, line_start + len(line)) - start)
-    return f"  {line}\n  {' ' * (start - line_start)}{'^' * width}"
+    line_end = line_end if line_end >= 0 else len(text)
+    # Of a line that no screen could hold, what is around the place.
+    first, last = line_start, line_end
+    if line_end - line_start > WIDEST_LINE:
+        first, last = max(line_start, start - WIDEST_LINE // 2), min(line_end, start + WIDEST_LINE // 2)
+    before, after = "…" if first > line_start else "", "…" if last < line_end else ""
+    width = max(1, min(end, last) - start)
+    return f"  {before}{text[first:last]}{after}\n  {' ' * (len(before) + start - first)}{'^' * width}"
+
+
+def shorten(text: str, length: int) -> str:
+    """A text without its middle, if it is longer than that."""
+    if len(text) <= length:
+        return text
+    return f"{text[: length // 2]} … {text[-length // 2 :]}"

@@ -30,6 +30,9 @@ _UNIT_SECONDS = {
     "week": 604800,
 }
 
+# A century. What is longer is a slip, and would lead beyond the years that a datetime can hold.
+LONGEST_SECONDS = 36_525 * 86_400
+
 _LENGTH = re.compile(r"\s*(\d+)\s*([A-Za-z]*)\s*")
 
 _TIME = re.compile(
@@ -107,7 +110,12 @@ def parse_length(text: str) -> int:
         raise TimeFormatError(
             f"{text!r} is not a length of time; write whole seconds, or a number with second, minute, hour, day or week."
         )
-    return int(match.group(1)) * (_UNIT_SECONDS[singular] if unit else 1)
+    count, unit_seconds = match.group(1), _UNIT_SECONDS[singular] if unit else 1
+    if len(count) > 15 or int(count) * unit_seconds > LONGEST_SECONDS:
+        raise TimeFormatError(
+            f"{text!r} is too long a time; the longest is {LONGEST_SECONDS // 86_400} days, a century."
+        )
+    return int(count) * unit_seconds
 
 
 def format_length(seconds: int) -> str:

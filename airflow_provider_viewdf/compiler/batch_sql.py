@@ -22,6 +22,7 @@ from airflow_provider_viewdf.compiler.part_sql import CompiledPart, PartInput, c
 from airflow_provider_viewdf.compiler.reading import Compilation, PartRead, read_of
 from airflow_provider_viewdf.compiler.write_part_times import write_part_times
 from airflow_provider_viewdf.definitions import Definition, PartReference, Rule, fold
+from airflow_provider_viewdf.language.limits import refuse_deep_nesting
 from airflow_provider_viewdf.parts import PartRange, PartSet
 from airflow_provider_viewdf.translate.tree import (
     PART,
@@ -104,22 +105,24 @@ def compile_batch(
         definition.text, definition.offset, None, definition.partitioning, {**definitions}, definition.name
     )
     writer = _BatchWriter(definitions, indexes, suffix, compilation, first_of)
-    tree: exp.Expr = query.tree.copy()
-    for table in list(named_tables(tree)):
-        if isinstance(table, PartTable):
-            writer.bind(table)
-    _bind_part_number(tree)
-    _bind_time(tree)
-    tree = write_part_times(tree, compilation)
-    tree = add_part_columns(tree, compilation)
-    for table in list(tree.find_all(PartTable)):
-        writer.write(table)
+    with refuse_deep_nesting(definition.text):
+        tree: exp.Expr = query.tree.copy()
+        for table in list(named_tables(tree)):
+            if isinstance(table, PartTable):
+                writer.bind(table)
+        _bind_part_number(tree)
+        _bind_time(tree)
+        tree = write_part_times(tree, compilation)
+        tree = add_part_columns(tree, compilation)
+        for table in list(tree.find_all(PartTable)):
+            writer.write(table)
+        inner = write_sql(tree)
     partitioning = definition.partitioning
     rows = [(index, partitioning.end_seconds(index), *writer.find_ends(index)) for index in indexes]
     columns = [BATCH_PART, _END, *(f"__{side}{number}" for number in range(writer.count) for side in _SIDES)]
     sql = (
         f"SELECT {_BATCH}.{BATCH_PART}, {_ROWS}.*\nFROM {writer.values_name} AS {_BATCH}, LATERAL (\n"
-        f"{write_sql(tree)}\n) AS {_ROWS}"
+        f"{inner}\n) AS {_ROWS}"
     )
     return CompiledBatch(
         sql, tuple(writer.inputs.values()), query.dimensions, writer.values_name, tuple(columns), tuple(rows)

@@ -15,6 +15,7 @@ from airflow_provider_viewdf.compiler.name_part_tables import name_part_tables
 from airflow_provider_viewdf.compiler.reading import Compilation
 from airflow_provider_viewdf.compiler.write_part_times import write_part_times
 from airflow_provider_viewdf.definitions import Definition, Rule
+from airflow_provider_viewdf.language.limits import refuse_deep_nesting
 from airflow_provider_viewdf.parts import PartRange
 
 PASSES = (
@@ -71,14 +72,16 @@ def compile_part(
         definition.describe_part(index),
         first_of,
     )
-    tree: exp.Expr = query.tree.copy()
-    for apply_pass in PASSES:
-        tree = apply_pass(tree, compilation)
+    with refuse_deep_nesting(definition.text):
+        tree: exp.Expr = query.tree.copy()
+        for apply_pass in PASSES:
+            tree = apply_pass(tree, compilation)
+        sql = write_sql(tree)
     inputs = tuple(
         PartInput(read.name, read.table, read.parts.ranges[0], read.has_part_column, read.reach or read.parts.ranges[0])
         for read in compilation.reads.values()
     )
-    return CompiledPart(write_sql(tree), inputs, query.dimensions)
+    return CompiledPart(sql, inputs, query.dimensions)
 
 
 def write_sql(tree: exp.Expr) -> str:

@@ -24,6 +24,7 @@ from airflow_provider_viewdf.errors import (
 )
 from airflow_provider_viewdf.language.binding import KnownTable, find_table
 from airflow_provider_viewdf.language.dialect import parse_query, read_tokens
+from airflow_provider_viewdf.language.limits import check_size, refuse_deep_nesting
 from airflow_provider_viewdf.language.subscript_syntax import SubscriptRange, Term, bind_term
 from airflow_provider_viewdf.parts import LATEST, PartRange, PartSet, format_time, parse_time
 from airflow_provider_viewdf.translate.joins import expand_key_joins
@@ -65,6 +66,18 @@ def compile_query(
 
     Names in the SQL end with `suffix`, so that two queries never share a temporary view.
     """
+    check_size(sql)
+    with refuse_deep_nesting(sql):
+        return _compile(sql, definitions, existing, suffix, archived)
+
+
+def _compile(
+    sql: str,
+    definitions: Mapping[str, Definition],
+    existing: Callable[[str], PartSet],
+    suffix: str,
+    archived: Callable[[str], PartSet],
+) -> CompiledQuery:
     tree = parse_query(_read_query(sql), sql)
     tables = {
         key: KnownTable(item.name, item.kind, item.length_seconds, item.keys) for key, item in definitions.items()

@@ -12,6 +12,8 @@ from airflow_provider_viewdf.errors import LanguageError, UnsupportedFunctionErr
 from airflow_provider_viewdf.language.statements import RESERVED_COLUMNS
 from airflow_provider_viewdf.translate.tree import output_selects, place_of
 
+_PART_NUMBER = re.compile(r"n?\d+")
+
 # Functions whose value depends on chance, on how rows are spread over files and tasks, or on who asks.
 UNDETERMINED = {
     "rand", "random", "randn", "randstr", "uniform", "uuid", "shuffle",
@@ -87,5 +89,15 @@ def refuse_shadowing_names(tree: exp.Expr, tables: Iterable[str], text: str) -> 
 
 def is_compiled_name(name: str, table: str) -> bool:
     """Whether a name is one that a part of a table, or a table's quarantine, is called by in Spark."""
-    rest = fold(name).removeprefix(f"{fold(table)}_")
-    return rest != fold(name) and re.fullmatch(r"n?\d+(_n?\d+)?|quarantine", rest) is not None
+    return fold(table) in find_tables_called(name)
+
+
+def find_tables_called(name: str) -> list[str]:
+    """The tables, folded, a part or the quarantine of which would be called by this name in Spark."""
+    words = fold(name).split("_")
+    if words[-1] == "quarantine":
+        lengths = [1]
+    else:
+        is_number = [_PART_NUMBER.fullmatch(word) is not None for word in words]
+        lengths = [count for count in (1, 2) if all(is_number[-count:])]
+    return ["_".join(words[:-length]) for length in lengths if len(words) > length]

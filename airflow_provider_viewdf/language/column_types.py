@@ -36,7 +36,7 @@ def read_type(text: str) -> str | None:
     """A type from a statement as Spark writes it, or None if Spark has no such type."""
     try:
         return _write(exp.DataType.build(text, dialect=ViewDF()))
-    except (SqlglotError, ValueError):
+    except (SqlglotError, ValueError, RecursionError):
         return None
 
 

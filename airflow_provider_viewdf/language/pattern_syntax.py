@@ -387,13 +387,15 @@ def _columns_outside(tree: exp.Expr) -> Iterator[exp.Column]:
 
 def _split(tree: exp.Expr) -> Iterator[exp.Expr]:
     """The conjuncts of a condition."""
-    if isinstance(tree, exp.And):
-        yield from _split(tree.this)
-        yield from _split(tree.expression)
-    elif isinstance(tree, exp.Paren) and isinstance(tree.this, (exp.And, exp.Paren)):
-        yield from _split(tree.this)
-    else:
-        yield tree
+    left = [tree]
+    while left:
+        node = left.pop()
+        if isinstance(node, exp.And):
+            left += [node.expression, node.this]
+        elif isinstance(node, exp.Paren) and isinstance(node.this, (exp.And, exp.Paren)):
+            left.append(node.this)
+        else:
+            yield node
 
 
 def _fail(message: str, text: str, node: exp.Expr) -> NoReturn:

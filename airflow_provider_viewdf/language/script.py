@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NoReturn
 
 from sqlglot import exp
 
@@ -11,7 +12,7 @@ from airflow_provider_viewdf.definitions import Definition, Query, fold
 from airflow_provider_viewdf.errors import CyclicDefinitionError, DefinitionError, DuplicateDefinitionError, locate
 from airflow_provider_viewdf.language.binding import KnownTable, Rule, bind_query, find_table
 from airflow_provider_viewdf.language.checks import (
-    is_compiled_name,
+    find_tables_called,
     refuse_reserved_outputs,
     refuse_shadowing_names,
     refuse_undetermined,
@@ -19,6 +20,7 @@ from airflow_provider_viewdf.language.checks import (
 from airflow_provider_viewdf.language.dialect import parse_query
 from airflow_provider_viewdf.language.digests import digest_definition
 from airflow_provider_viewdf.language.expand import expand_script
+from airflow_provider_viewdf.language.limits import check_size, refuse_deep_nesting
 from airflow_provider_viewdf.language.ordering import check_order
 from airflow_provider_viewdf.language.statements import Drop, Statement, read_drops, read_statements
 from airflow_provider_viewdf.language.token_reader import Name
@@ -36,17 +38,19 @@ def parse_script(text: str, known: Mapping[str, Definition] = NOTHING) -> list[D
     order; one that defines a known name anew takes its place, and what DROP names is no longer known. A pattern or window query becomes several definitions: its
     helper views, which say whose they are, and the view itself.
     """
-    statements = read_statements(text)
-    known = _without(known, parse_drops(text))
-    _check_names(statements, known, text)
-    expansion = expand_script(statements, known, text)
-    if expansion is None:
-        return _define(text, statements, known)
-    with expansion.places_errors():
-        expanded = read_statements(expansion.text)
-        _check_names(expanded, known, expansion.text)
-        definitions = _define(expansion.text, expanded, known)
-    return [expansion.restore(item, known) for item in definitions]
+    check_size(text)
+    with refuse_deep_nesting(text):
+        statements = read_statements(text)
+        known = _without(known, parse_drops(text))
+        _check_names(statements, known, text)
+        expansion = expand_script(statements, known, text)
+        if expansion is None:
+            return _define(text, statements, known)
+        with expansion.places_errors():
+            expanded = read_statements(expansion.text)
+            _check_names(expanded, known, expansion.text)
+            definitions = _define(expansion.text, expanded, known)
+        return [expansion.restore(item, known) for item in definitions]
 
 
 def parse_drops(text: str) -> list[Drop]:
@@ -84,8 +88,10 @@ def _without(known: Mapping[str, Definition], drops: Sequence[Drop]) -> Mapping[
 
 def expand_queries(text: str, known: Mapping[str, Definition] = NOTHING) -> str | None:
     """The script with its pattern and window queries written out as the views they become; None if it has none."""
-    statements = read_statements(text)
-    expansion = expand_script(statements, known, text)
+    check_size(text)
+    with refuse_deep_nesting(text):
+        statements = read_statements(text)
+        expansion = expand_script(statements, known, text)
     return None if expansion is None else expansion.text
 
 
@@ -109,24 +115,27 @@ def _check_names(statements: Sequence[Statement], known: Mapping[str, Definition
                 start=name.start,
                 end=name.end,
             )
-    names = [item.name for item in known.values()] + [item.name.text for item in statements]
+    names = {key: item.name for key, item in known.items()}
+    names |= {fold(item.name.text): item.name.text for item in statements}
     for statement in statements:
-        for other in names:
-            _check_clash(statement.name.text, other, statement.name, text)
-    for statement in statements:
-        for before_it in known.values():
-            _check_clash(before_it.name, statement.name.text, statement.name, text)
+        for table in find_tables_called(statement.name.text):
+            if table in names:
+                _fail_to_name(statement.name.text, names[table], statement.name, text)
+    written = {fold(item.name.text): item.name for item in statements}
+    for before_it in known.values():
+        for table in find_tables_called(before_it.name):
+            if table in written:
+                _fail_to_name(before_it.name, written[table].text, written[table], text)
 
 
-def _check_clash(name: str, table: str, place: Name, text: str) -> None:
-    if is_compiled_name(name, table):
-        what = "its quarantine" if fold(name).endswith("_quarantine") else "one of its parts"
-        raise DefinitionError(
-            f"{name} cannot be defined beside {table}: it is what {what} is called in queries; choose another name.",
-            text=text,
-            start=place.start,
-            end=place.end,
-        )
+def _fail_to_name(name: str, table: str, place: Name, text: str) -> NoReturn:
+    what = "its quarantine" if fold(name).endswith("_quarantine") else "one of its parts"
+    raise DefinitionError(
+        f"{name} cannot be defined beside {table}: it is what {what} is called in queries; choose another name.",
+        text=text,
+        start=place.start,
+        end=place.end,
+    )
 
 
 @dataclass

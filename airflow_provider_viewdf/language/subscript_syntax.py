@@ -15,6 +15,9 @@ from airflow_provider_viewdf.errors import SubscriptError
 from airflow_provider_viewdf.subscripts import NotQuasiLinear, Subscript
 from airflow_provider_viewdf.translate.tree import PART_NUMBER
 
+MOST_WORDS = 100
+MOST_DIGITS = 15
+
 _TOKEN = re.compile(
     r"(?P<space>\s+|--[^\n]*|/\*.*?\*/)|(?P<number>\d+)|(?P<name>[A-Za-z_]\w*)|(?P<text>'[^']*'|\"[^\"]*\")"
     r"|(?P<sign>\.\.|[-+*/%()])",
@@ -85,6 +88,12 @@ class _Reader:
             offset = match.end()
 
     def read_range(self) -> SubscriptRange:
+        if len(self.tokens) > MOST_WORDS:
+            self._fail(
+                f"This subscript has {len(self.tokens):,} words and signs, and at most {MOST_WORDS} are read.",
+                self.start,
+                self.end,
+            )
         if not self.tokens:
             self._fail("A subscript is missing between the brackets.", max(self.start - 1, 0), self.end + 1)
         low = self._sum()
@@ -153,6 +162,8 @@ def bind_term(term: Term, variable: str, head: str, text: str) -> Subscript:
 
     words = str(term)
     if term.operator == "number":
+        if len(term.value) > MOST_DIGITS:
+            fail(f"{term.value} is too large for a subscript; at most {MOST_DIGITS} digits are read.")
         return Subscript.constant(int(term.value), words)
     if term.operator == "name":
         if fold(term.value) not in (fold(variable), PART_NUMBER):

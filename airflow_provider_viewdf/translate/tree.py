@@ -154,13 +154,16 @@ def enclosing_select(node: exp.Expr) -> exp.Select | None:
 
 def output_selects(tree: exp.Expr) -> Iterator[exp.Select]:
     """The SELECTs whose rows are rows of the query: one, or each branch of a union."""
-    if isinstance(tree, exp.Select):
-        yield tree
-    elif isinstance(tree, exp.SetOperation):
-        yield from output_selects(tree.this)
-        yield from output_selects(tree.expression)
-    elif isinstance(tree, (exp.Subquery, exp.Paren)):
-        yield from output_selects(tree.this)
+    # A union of a thousand queries is a tree of that depth.
+    left = [tree]
+    while left:
+        node = left.pop()
+        if isinstance(node, exp.Select):
+            yield node
+        elif isinstance(node, exp.SetOperation):
+            left += [node.expression, node.this]
+        elif isinstance(node, (exp.Subquery, exp.Paren)):
+            left.append(node.this)
 
 
 def replace_table(table: exp.Table, replacement: exp.Expr) -> None:

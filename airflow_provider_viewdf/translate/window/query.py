@@ -90,6 +90,7 @@ class _Reader:
 
     def __post_init__(self) -> None:
         self.qualifiers = {fold(self.alias or self.source.name)}
+        self.key_kinds: set[type[exp.Expr]] = set()
         self.rows = Rows({fold(column.name): column.type for column in self.source.columns}, self.source.ordered)
         self.outputs = [(self._output_name(item), self._simplify(item.unalias())) for item in self.select.expressions]
 
@@ -100,6 +101,8 @@ class _Reader:
         if any(node.find(exp.Column) is None for node in key_nodes):
             shape, key_nodes = "it groups by a constant", []
         keys = tuple(Key(write(node), self._key_column(node, number)) for number, node in enumerate(key_nodes, start=1))
+        # Writing every node out, to look it up among the keys, would take very long for a long expression.
+        self.key_kinds = {type(node) for node in key_nodes}
         by_text = {key.text: key.column for key in keys}
         wanted = [node for _, node in self.outputs] + ([self._simplify(having.this)] if having is not None else [])
         if shape:
@@ -172,7 +175,7 @@ class _Reader:
         return write(self._replace(node.copy(), keys, position, depth))
 
     def _replace(self, node: exp.Expr, keys: Mapping[str, str], position: int, depth: int) -> exp.Expr:
-        column = keys.get(write(node))
+        column = keys.get(write(node)) if type(node) in self.key_kinds else None
         if column is not None:
             return exp.Var(this=quote(column))
         call = read_call(node)
@@ -209,7 +212,9 @@ class _Reader:
             return False
         above = column.parent
         while above is not None:
-            if write(above) in keys or ((call := read_call(above)) is not None and call.function in KNOWN):
+            if (type(above) in self.key_kinds and write(above) in keys) or (
+                (call := read_call(above)) is not None and call.function in KNOWN
+            ):
                 return False
             above = above.parent
         return True

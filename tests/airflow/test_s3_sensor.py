@@ -1,4 +1,4 @@
-"""A sensor and a trigger of an external stream on a real S3-compatible server, poke by poke, without a scheduler."""
+"""A sensor and a trigger of an external stream on a real S3-compatible server: poke by poke, and in a real Airflow."""
 
 from __future__ import annotations
 
@@ -18,6 +18,16 @@ from airflow_provider_viewdf import PartitionSensor, Warehouse
 from airflow_provider_viewdf.hooks.viewdf import WarehouseAddress
 from airflow_provider_viewdf.parts import PartSet
 from airflow_provider_viewdf.triggers.parts import PartsTrigger, are_ready
+from demo.airflow_site import AirflowSite
+
+SOURCE = '''
+from datetime import UTC, datetime
+from airflow.sdk import DAG
+from airflow_provider_viewdf import PartitionSensor
+
+with DAG("bucket", schedule=None, start_date=datetime(2015, 1, 1, tzinfo=UTC)):
+    PartitionSensor(task_id="E", table="E", sql="""@SQL""", poke_interval=1, timeout=200)
+'''
 
 
 @pytest.fixture
@@ -81,3 +91,24 @@ def test_a_trigger_sees_an_object_that_somebody_else_puts_after_its_first_look(l
     assert asyncio.run(first_event()).payload == {"status": "ready"}
     with Warehouse.open(tmp_path / "wh") as warehouse:
         assert warehouse.existing_parts("E") == PartSet.of_indexes([FIRST])
+
+
+@pytest.mark.airflow
+def test_a_deferred_sensor_goes_on_when_its_objects_come(lake: Lake, s3_environment: S3Server, tmp_path: Path) -> None:
+    connection = {"conn_type": "viewdf", "extra": {"warehouse": str(tmp_path / "wh")}}
+    env = {**s3_environment.environment, "AIRFLOW_CONN_VIEWDF_DEFAULT": json.dumps(connection)}
+    at = datetime(2015, 1, 1, 10, tzinfo=UTC)
+    with AirflowSite(tmp_path / "airflow", tmp_path / "dags", env=env) as site:
+        site.add_dag_file("bucket.py", SOURCE.replace("@SQL", lake.define("COMPLETE WHEN '_SUCCESS'")), "bucket")
+        site.unpause("bucket")
+        lake.write(10, [row(10, "a", 1)])
+        run = site.trigger("bucket", logical_date=at, data_interval=(at, at + timedelta(hours=1)))
+        for _ in site._poll("the sensor to be deferred", 120):
+            if [task.state for task in site.task_instances("bucket", run.run_id)] == ["deferred"]:
+                break
+        lake.write_text(10, "_SUCCESS")
+        site.wait_for_runs("bucket", run_ids=[run.run_id])
+        log = site.log("bucket", run.run_id, "E")
+    with Warehouse.open(tmp_path / "wh") as warehouse:
+        assert warehouse.existing_parts("E") == PartSet.of_indexes([FIRST])
+    assert f"E[{FIRST}] (2015-01-01T10:00): all there." in log

@@ -50,8 +50,8 @@ test: $(STAMP)  ## run the tests (ARGS="-k name" picks some)
 soak: $(STAMP)  ## run the long tests
 	$(BIN)/python -m pytest -m soak --timeout=3600 $(ARGS)
 
-bench: $(STAMP)  ## measure what updates cost (BENCH="patterns --rows 100000" picks and shrinks)
-	@$(BIN)/python -m bench $(BENCH)
+bench: $(STAMP)  ## measure what updates cost, 15 minutes (BENCH="patterns --rows 100000" picks; FULL=1: the papers' sizes)
+	@$(BIN)/python -m bench $(BENCH) $(if $(FULL),--full)
 
 check: $(STAMP)  ## check format, lint, types and import layers
 	$(BIN)/ruff format --check $(SOURCE)

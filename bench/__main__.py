@@ -1,24 +1,106 @@
-"""`make bench`: what updates cost, as ratios of things that were measured side by side in one run."""
+"""`make bench`: what updates cost, as ratios of things that were measured side by side in one run.
+
+Each experiment runs in a process of its own, and leaves a file in bench/results; `report` makes docs/benchmarks.md of them.
+"""
 
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import import_module
+from typing import Any
 
-from bench import patterns, windows
 from bench.measure import console
 
-BENCHES = {"patterns": patterns.run, "windows": windows.run}
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A module with a `run`, and how long it takes on two quiet cores."""
+
+    module: str
+    minutes: float
+    full_hours: float
+
+    def load(self) -> Callable[..., Any]:
+        found: Callable[..., Any] = import_module(f"bench.{self.module}").run
+        return found
+
+
+EXPERIMENTS = {
+    "catalog": Experiment("catalog_scale", 2, 1),
+    "many_parts": Experiment("many_parts", 2, 0.3),
+    "where_time_goes": Experiment("where_time_goes", 1.5, 0.1),
+    "airflow_tasks": Experiment("airflow_tasks", 2.5, 0.2),
+    "patterns": Experiment("patterns", 4, 1.5),
+    "windows": Experiment("windows", 4, 4),
+}
 
 
 def main() -> None:
+    arguments = _parse()
+    names = arguments.experiments or list(EXPERIMENTS)
+    if names == ["report"]:
+        _write_report()
+    elif len(names) == 1:
+        _run_here(names[0], arguments)
+    else:
+        _run_each(names)
+
+
+def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("benches", nargs="*", choices=[*BENCHES, []], help="which; all if none is named")
-    parser.add_argument("--rows", type=int, default=1_000_000, help="rows in a part")
-    parser.add_argument("--repeats", type=int, default=7, help="how many updates are timed")
+    parser.add_argument("experiments", nargs="*", help=f"{', '.join(EXPERIMENTS)}, or report; all if none is named")
+    parser.add_argument("--rows", type=int, help="rows in a part")
+    parser.add_argument("--repeats", type=int, help="how many rounds are timed (default: 7)")
+    parser.add_argument("--windows", type=_read_numbers, help="windows: sizes in parts, such as 10,60")
+    parser.add_argument("--views", type=int, help="catalog: how many views")
+    parser.add_argument("--sizes", type=_read_numbers, help="catalog: parts of each view, such as 20000,200000")
+    parser.add_argument("--full", action="store_true", help="the papers' sizes; takes hours")
     arguments = parser.parse_args()
-    for name in arguments.benches or BENCHES:
-        console.rule(name)
-        BENCHES[name](arguments.rows, arguments.repeats)
+    unknown = [name for name in arguments.experiments if name not in EXPERIMENTS and name != "report"]
+    if unknown:
+        parser.error(f"there is no experiment {unknown[0]}; there are {', '.join(EXPERIMENTS)}")
+    return arguments
+
+
+def _read_numbers(text: str) -> list[int]:
+    return [int(number) for number in text.split(",")]
+
+
+def _run_here(name: str, arguments: argparse.Namespace) -> None:
+    options = {
+        key: value
+        for key in ("rows", "repeats", "windows", "views", "sizes")
+        if (value := getattr(arguments, key)) is not None
+    }
+    experiment = EXPERIMENTS[name]
+    length = f"{experiment.full_hours:g} hours" if arguments.full else f"{experiment.minutes:g} minutes"
+    console.rule(f"{name}: about {length} on two quiet cores")
+    started = datetime.now(UTC)
+    experiment.load()(full=arguments.full, **options).save(started)
+
+
+def _run_each(names: list[str]) -> None:
+    """In processes of their own: a classic Spark and Spark Connect do not go together in one, and none warms up another."""
+    options = [item for item in sys.argv[1:] if item not in names]
+    failed = [
+        name
+        for name in names
+        if name != "report" and subprocess.run([sys.executable, "-m", "bench", name, *options], check=False).returncode
+    ]
+    _write_report()
+    if failed:
+        raise SystemExit(f"These experiments failed: {', '.join(failed)}.")
+
+
+def _write_report() -> None:
+    from bench.report import write_report
+
+    console.print(f"Written: docs/{write_report().name}")
 
 
 if __name__ == "__main__":

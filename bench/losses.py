@@ -1,9 +1,12 @@
-"""Made-up loss measurements as DataFrames: the same ones for the same part, whoever asks."""
+"""Made-up loss measurements, as in the papers: the same ones for the same part, whoever asks."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
+
+from airflow_provider_viewdf.parts import PartSet
+from bench.measure import console
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -13,28 +16,71 @@ if TYPE_CHECKING:
 START = datetime(2015, 1, 1, tzinfo=UTC)
 FIRST = 23667840  # the part of START, in minutes
 
-STREAM = "CREATE STREAM M (ts TIMESTAMP ORDERED, src INT, dest INT, loss INT) PARTITION LENGTH 60;\n"
+COLUMNS = "ts TIMESTAMP, src INT, dest INT, loss INT"
+
+# What a stream says when no two rows of a part have the same src and dest. Empty as long as the language has no such
+# clause; with it, patterns are also timed over a stream that says so.
+UNIQUE = ""
+
+
+def write_stream(name: str, *, unique: bool = False) -> str:
+    columns = COLUMNS.replace("TIMESTAMP", "TIMESTAMP ORDERED")
+    return f"CREATE STREAM {name} ({columns}) PARTITION LENGTH 60{' ' + UNIQUE if unique else ''};\n"
+
+
+LONGEST_STREAK = 6
 
 
 def part_start(number: int) -> datetime:
     return START + timedelta(minutes=number)
 
 
-def measurements(spark: SparkSession, number: int, rows: int, pairs: int) -> DataFrame:
-    """`rows` rows of minute `number`, spread evenly over `pairs` pairs. A tenth of the pairs loses more than ten packets,
-    the same ones for six minutes in a row."""
+def part_set(number: int) -> PartSet:
+    return PartSet.between(FIRST + number, FIRST + number)
+
+
+def measurements(spark: SparkSession, number: int, rows: int, pairs: int, selectivity: float = 0.1) -> DataFrame:
+    """`rows` rows of minute `number`, spread evenly over `pairs` pairs.
+
+    So large a share of the pairs loses more than ten packets: each for six minutes in a row, beginning in different minutes.
+    Up to a share of one half no streak is longer than that.
+    """
     second = int(part_start(number).timestamp())
+    lossy = round(selectivity * 1000)
+    pair = f"id % {pairs}"
+    streak = f"CAST(({number} + pmod(xxhash64({pair}, 7), 6)) / {LONGEST_STREAK} AS INT)"
     return spark.range(0, rows, 1, 2).selectExpr(
         f"timestamp_micros({second}000000L + id % 60000000) AS ts",
-        f"CAST(id % {pairs} / 1000 AS INT) AS src",
-        f"CAST(id % {pairs} % 1000 AS INT) AS dest",
-        f"""CAST(CASE WHEN pmod(xxhash64(id % {pairs}) + {number // 6}, 10) = 0
+        f"CAST({pair} / 1000 AS INT) AS src",
+        f"CAST({pair} % 1000 AS INT) AS dest",
+        f"""CAST(CASE WHEN (pmod(xxhash64({pair}), 1000) + {streak} * {lossy}) % 1000 < {lossy}
                       THEN 11 + pmod(xxhash64(id, {number}), 20)
                       ELSE pmod(xxhash64(id, {number}), 11) END AS INT) AS loss""",
     )
 
 
-def part_urls(wh: Warehouse) -> list[str]:
-    """Where the files of each part of M are."""
+def load_parts(
+    wh: Warehouse, spark: SparkSession, table: str, count: int, rows: int, pairs: int, selectivity: float = 0.1
+) -> list[str]:
+    """Load the first `count` minutes into a stream: the directory of each part."""
+    console.print(f"  loading {count} parts of {rows:,} rows into {table}", style="dim")
+    for number in range(count):
+        start = part_start(number)
+        frame = measurements(spark, number, rows, pairs, selectivity)
+        wh.load(table, frame, f"b{number}", (start, start + timedelta(minutes=1)))
+    return find_parts(wh, table)
+
+
+def find_parts(wh: Warehouse, table: str) -> list[str]:
+    """Where the files of each part are."""
     with wh._bench.catalog.snapshot() as reader:
-        return [wh._bench.files.url(version.location) for version in reader.current_versions("M")]
+        return [
+            wh._bench.files.url(version.location).removeprefix("file://") for version in reader.current_versions(table)
+        ]
+
+
+def find_part(wh: Warehouse, view: str, number: int) -> str | None:
+    """Where the files of one part are; None if it has no rows."""
+    with wh._bench.catalog.snapshot() as reader:
+        (version,) = reader.current_versions(view, part_set(number))
+    return wh._bench.files.url(version.location).removeprefix("file://") if version.location else None

@@ -3,55 +3,96 @@
 from __future__ import annotations
 
 import gc
-import json
-import os
-import platform
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-RESULTS = Path(__file__).parent / "results"
-
 console = Console(highlight=False)
+
+# Behind the name of a contestant that is timed twice in each round: how far its two medians lie apart is noise.
+AGAIN = " (again)"
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long one contestant took, in seconds: the median, the fastest and the slowest of its runs."""
+    """How long a contestant took, in seconds, round by round."""
 
     name: str
+    seconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+    @property
+    def fastest(self) -> float:
+        return min(self.seconds)
+
+    @property
+    def slowest(self) -> float:
+        return max(self.seconds)
+
+    def __add__(self, other: Timing) -> Timing:
+        """Two things that one update consists of, done in the same rounds."""
+        return Timing(self.name, tuple(a + b for a, b in zip(self.seconds, other.seconds, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """One contestant's time by another's: the median over the rounds, and the quartiles."""
+
     median: float
-    fastest: float
-    slowest: float
-    runs: int
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.median:.2f} ({self.low:.2f} to {self.high:.2f})"
+
+
+def ratio_of(above: Timing, below: Timing) -> Ratio:
+    """Round by round, since what slowed the one in a round has slowed the other too."""
+    ratios = [a / b for a, b in zip(above.seconds, below.seconds, strict=True)]
+    if len(ratios) < 2:
+        return Ratio(ratios[0], ratios[0], ratios[0])
+    low, median, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    return Ratio(median, low, high)
+
+
+def ratio_of_medians(above: Timing, below: Timing) -> Ratio:
+    """Of things that were timed in one run, but in other rounds: with the farthest that the runs allow."""
+    return Ratio(above.median / below.median, above.fastest / below.slowest, above.slowest / below.fastest)
 
 
 def measure(
-    contestants: Mapping[str, Callable[[int], object]], rounds: Sequence[int], *, pinned: int = 0
-) -> list[Timing]:
+    contestants: Mapping[str, Callable[[int], object]],
+    rounds: Sequence[int],
+    *,
+    pinned: int = 0,
+    prepare: Callable[[int], object] | None = None,
+) -> dict[str, Timing]:
     """Time all contestants in each round, one after the other, beginning with another one each time.
 
-    The first `pinned` of them always come first, because the others build on them.
+    The first `pinned` of them always come first, because the others build on them. `prepare` goes before each round, untimed.
     """
     names = list(contestants)
     seconds: dict[str, list[float]] = {name: [] for name in names}
     for number, item in enumerate(rounds):
+        if prepare is not None:
+            prepare(item)
         others = names[pinned:]
-        shift = number % len(others)
+        shift = number % max(1, len(others))
         for name in names[:pinned] + others[shift:] + others[:shift]:
             gc.collect()
             with stopwatch(seconds[name]):
                 contestants[name](item)
-    return [Timing(name, statistics.median(s), min(s), max(s), len(s)) for name, s in seconds.items()]
+        console.print(f"  round {number + 1} of {len(rounds)}", style="dim")
+    return {name: Timing(name, tuple(found)) for name, found in seconds.items()}
 
 
 @contextmanager
@@ -61,55 +102,11 @@ def stopwatch(seconds: list[float]) -> Iterator[None]:
     seconds.append(time.perf_counter() - started)
 
 
-def ratio_of(timings: Sequence[Timing], name: str, to: str) -> float:
-    by_name = {timing.name: timing for timing in timings}
-    return by_name[name].median / by_name[to].median
-
-
-def show(title: str, timings: Sequence[Timing], to: str) -> None:
+def show(title: str, timings: Mapping[str, Timing], to: str) -> None:
     table = Table(title=escape(title), title_justify="left")
     for column in ("contestant", "median s", "fastest", "slowest", "runs", f"ratio to {to}"):
         table.add_column(column, justify="left" if column == "contestant" else "right")
-    for item in timings:
-        figures = (f"{item.median:.2f}", f"{item.fastest:.2f}", f"{item.slowest:.2f}", str(item.runs))
-        table.add_row(item.name, *figures, f"{ratio_of(timings, item.name, to):.2f}")
+    for name, item in timings.items():
+        figures = (f"{item.median:.3f}", f"{item.fastest:.3f}", f"{item.slowest:.3f}", str(len(item.seconds)))
+        table.add_row(escape(name), *figures, str(ratio_of(item, timings[to])))
     console.print(table)
-
-
-def save(
-    name: str, settings: Mapping[str, Any], timings: Mapping[str, Sequence[Timing]], goals: Sequence[Goal]
-) -> Path:
-    """Keep the figures with the machine, the versions and the date they belong to."""
-    import pyspark
-
-    RESULTS.mkdir(exist_ok=True)
-    file = RESULTS / f"{name}.json"
-    content = {
-        "bench": name,
-        "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": {"cores": os.cpu_count(), "architecture": platform.machine()},
-        "versions": {"python": platform.python_version(), "pyspark": pyspark.__version__},
-        "settings": dict(settings),
-        "timings": {title: [asdict(item) for item in items] for title, items in timings.items()},
-        "goals": [asdict(goal) | {"is_met": goal.is_met} for goal in goals],
-    }
-    file.write_text(json.dumps(content, indent=2) + "\n")
-    return file
-
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """A ratio that was measured, and what it should be: at most, or at least, a number."""
-
-    what: str
-    measured: float
-    bound: float
-    at_most: bool
-
-    @property
-    def is_met(self) -> bool:
-        return self.measured <= self.bound if self.at_most else self.measured >= self.bound
-
-    def __str__(self) -> str:
-        sign = "<=" if self.at_most else ">="
-        return f"{'met   ' if self.is_met else 'missed'}  {self.what}: {self.measured:.2f} (goal {sign} {self.bound:g})"

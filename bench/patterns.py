@@ -1,135 +1,237 @@
-"""One update of a pattern view: against the same written by hand, and against the pattern over the last parts."""
+"""One update of the paper's pattern View1, against everything else that can do it (Figures 6 to 8).
+
+Rows per part, how far back the naive query looks (its scope), and the share of rows over the threshold are varied.
+"""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from datetime import timedelta
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_provider_viewdf.engine.sessions import open_session
-from airflow_provider_viewdf.parts import PartSet
 from airflow_provider_viewdf.warehouse import Warehouse
-from bench.losses import FIRST, STREAM, measurements, part_start, part_urls
-from bench.measure import Goal, console, measure, ratio_of, save, show
+from bench.contestants import Contestant, ViewDF, check_same
+from bench.duckdb_contestants import DuckPattern, DuckPatternNaive
+from bench.instruments import catalog_clock, without_digest
+from bench.losses import FIRST, LONGEST_STREAK, UNIQUE, load_parts, part_start, write_stream
+from bench.measure import AGAIN, Timing, console, measure, show
+from bench.postgres_contestants import PostgresLoader, PostgresPattern
+from bench.results import Figure, Result, Series, goal_of
+from bench.servers import postgres_server
+from bench.sessions import CORES, bench_directory, open_spark
+from bench.spark_contestants import HELPER, Floor, PatternByHand, PatternNaive
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 VIEW = """
-CREATE VIEW View1 AS
+CREATE VIEW {view} AS
   SELECT src, dest, count(*) AS ct, sum(loss) AS sum_loss
-  FROM M PATTERN [a, b, c, d+]
+  FROM {stream} PATTERN [a, b, c, d+]
   WHERE a.loss > 10 AND b.loss > 10 AND c.loss > 10 AND d.loss > 10
-  GROUP BY src, dest;
+  GROUP BY src, dest
+  STARTING '{start}';
 """
 
-OURS, BY_HAND, NAIVE = "ViewDF", "by hand", "last 20 parts"
+OURS, OURS_UNIQUE, OURS_BARE = "ViewDF", "ViewDF, unique rows", "ViewDF, digest and catalog apart"
+BY_HAND, FLOOR = "by hand in PySpark", "floor"
+DUCKDB, POSTGRES = "DuckDB by hand", "PostgreSQL, the paper's SQL"
+PAIR, ROW = ("src", "dest"), ("src", "dest", "ct", "sum_loss")
+
+# Parts that are made before anything is timed: enough for the longest streak, and for Java to have compiled what is hot.
+WARM_UP = 8
 
 
-class ByHand:
-    """The paper's helper and view as PySpark code with nothing around it: no catalog, no digest, no versions."""
+def naive(scope: int) -> str:
+    return f"naive, last {scope} parts"
 
-    def __init__(self, spark: SparkSession, parts: list[str], directory: Path) -> None:
-        self.spark, self.parts, self.directory = spark, parts, directory
+
+def duckdb_naive(scope: int) -> str:
+    return f"DuckDB naive, last {scope} parts"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One setting of the experiment."""
+
+    rows: int
+    scopes: Sequence[int]
+    selectivity: float = 0.1
+
+
+class BareViewDF(ViewDF):
+    """A view whose parts are not digested. `seconds` is what the catalog took, update by update."""
+
+    def __init__(self, wh: Warehouse, view: str) -> None:
+        super().__init__(wh, view)
+        self.seconds: list[float] = []
 
     def update(self, number: int) -> None:
-        from pyspark.sql import functions as f
-
-        rows = self._read(self.parts[number], "ts TIMESTAMP, src INT, dest INT, loss INT").where("loss > 10")
-        if number:
-            before = self._read(
-                str(self.directory / f"helper{number - 1}"), "src INT, dest INT, ct INT, sum_loss BIGINT"
-            )
-            rows = rows.join(before, ["src", "dest"], "left")
-            ct, total = f.coalesce("ct", f.lit(0)) + 1, f.coalesce("sum_loss", f.lit(0)) + f.col("loss")
-        else:
-            ct, total = f.lit(1), f.col("loss").cast("bigint")
-        helper = rows.select("src", "dest", ct.cast("int").alias("ct"), total.alias("sum_loss"))
-        helper.write.mode("overwrite").parquet(str(self.directory / f"helper{number}"))
-        written = self._read(str(self.directory / f"helper{number}"), "src INT, dest INT, ct INT, sum_loss BIGINT")
-        written.where("ct >= 4").write.mode("overwrite").parquet(str(self.directory / f"view{number}"))
-
-    def _read(self, path: str, schema: str) -> DataFrame:
-        return self.spark.read.schema(schema).parquet(path)
+        with without_digest(), catalog_clock() as clock:
+            super().update(number)
+        self.seconds.append(clock.seconds["catalog"])
 
 
-def run_naive(spark: SparkSession, parts: list[str], number: int, scope: int, directory: Path) -> None:
-    """The streaks that reach the newest part, from the rows of the last parts alone, by window functions."""
-    frames = [
-        spark.read.schema("ts TIMESTAMP, src INT, dest INT, loss INT")
-        .parquet(parts[index])
-        .selectExpr("src", "dest", "loss", f"{index} AS part")
-        for index in range(max(0, number - scope + 1), number + 1)
+@contextmanager
+def prepared(spark: SparkSession, point: Point, repeats: int, directory: Path, postgres: str) -> Iterator[Site]:
+    with Warehouse.open(directory / "wh", spark=spark) as wh:
+        yield Site(spark, wh, point, repeats, directory, postgres)
+
+
+class Site:
+    """Loaded parts, and the contestants that work on them."""
+
+    def __init__(
+        self, spark: SparkSession, wh: Warehouse, point: Point, repeats: int, directory: Path, postgres: str
+    ) -> None:
+        self.point = point
+        last = max(max(point.scopes), WARM_UP)
+        self.begin, self.first, self.end = last - WARM_UP, last, last + repeats
+        start = part_start(self.begin).isoformat()
+        script = write_stream("M")
+        views = {OURS: "View1", OURS + AGAIN: "View1b", OURS_BARE: "View1c"}
+        script += "".join(VIEW.format(view=name, stream="M", start=start) for name in views.values())
+        if UNIQUE:
+            views[OURS_UNIQUE] = "View1u"
+            script += write_stream("U", unique=True) + VIEW.format(view="View1u", stream="U", start=start)
+        wh.apply(script)
+        rows = point.rows
+        parts = load_parts(wh, spark, "M", self.end, rows, rows, point.selectivity)
+        if UNIQUE:
+            load_parts(wh, spark, "U", self.end, rows, rows, point.selectivity)
+        by_hand = PatternByHand(spark, parts, directory / "by_hand", self.begin)
+        self.bare = BareViewDF(wh, views[OURS_BARE])
+        self.loader = PostgresLoader(postgres, parts, directory)
+        self.exact: dict[str, Contestant] = {
+            **{name: ViewDF(wh, view) for name, view in views.items() if name != OURS_BARE},
+            OURS_BARE: self.bare,
+            BY_HAND: by_hand,
+            BY_HAND + AGAIN: PatternByHand(spark, parts, directory / "by_hand_again", self.begin),
+            DUCKDB: DuckPattern(parts, directory / "duckdb", CORES, self.begin),
+            POSTGRES: PostgresPattern(postgres, directory / "postgres", self.begin),
+        }
+        self.naive: dict[str, Contestant] = {}
+        for scope in point.scopes:
+            self.naive[naive(scope)] = PatternNaive(spark, parts, directory / f"naive{scope}", scope)
+            self.naive[duckdb_naive(scope)] = DuckPatternNaive(parts, directory / f"duck{scope}", CORES, scope)
+        self.floor = Floor(
+            spark,
+            parts,
+            directory / "floor",
+            HELPER,
+            lambda number: [by_hand.path(f"helper{number - 1}")],
+            lambda number: by_hand.path(f"view{number - 1}"),
+        )
+
+    def run(self) -> dict[str, Timing]:
+        console.print(f"  warming up with {WARM_UP} parts", style="dim")
+        for number in range(self.begin, self.first):
+            self.loader.load(number)
+            for item in self.exact.values():
+                item.update(number)
+        for item in (*self.naive.values(), self.floor):
+            item.update(self.first - 1)
+        self.check(self.first - 1)
+        self.bare.seconds.clear()
+        contestants = {**self.exact, **self.naive, FLOOR: self.floor}
+        updates = {name: item.update for name, item in contestants.items()}
+        timings = measure(updates, range(self.first, self.end), pinned=0, prepare=self.loader.load)
+        self.check(self.end - 1)
+        whole = timings[OURS_BARE].seconds
+        timings[OURS_BARE] = Timing(OURS_BARE, tuple(a - b for a, b in zip(whole, self.bare.seconds, strict=True)))
+        return timings
+
+    def check(self, number: int) -> None:
+        """A naive query that does not look back far enough finds the right pairs, but cuts their streaks short."""
+        check_same(self.exact, number, ROW)
+        reference = {OURS: self.exact[OURS]}
+        for scope in self.point.scopes:
+            columns = ROW if scope >= LONGEST_STREAK and self.point.selectivity <= 0.5 else PAIR
+            items = {name: self.naive[name] for name in (naive(scope), duckdb_naive(scope))}
+            check_same({**reference, **items}, number, columns)
+
+
+def measure_point(spark: SparkSession, point: Point, repeats: int) -> dict[str, Timing]:
+    console.print(f"{point.rows:,} rows a part, {point.selectivity:.0%} over the threshold")
+    with bench_directory() as directory, postgres_server() as server:
+        with prepared(spark, point, repeats, directory, server.create_database()) as site:
+            timings = site.run()
+    title = f"Pattern [a, b, c, d+], {point.rows:,} rows a part, {point.selectivity:.0%} over the threshold"
+    show(title, timings, BY_HAND)
+    return timings
+
+
+def run(rows: int = 200_000, repeats: int = 7, *, full: bool = False) -> Result:
+    """Full: the papers' sizes, a million rows a part and scopes up to 100."""
+    rows = 1_000_000 if full else rows
+    sizes = [rows // 100, rows // 10] if full else [rows // 10]
+    scopes = [5, 20, 50, 100] if full else [5, 20]
+    shares = [0.25, 0.5, 0.75, 1.0] if full else [0.5, 1.0]
+    spark = open_spark()
+    settings = {"rows": rows, "scopes": scopes, "selectivities": [0.1, *shares], "repeats": repeats, "first": FIRST}
+    main = measure_point(spark, Point(rows, scopes), repeats)
+    by_size = [Series(size, measure_point(spark, Point(size, [20]), repeats)) for size in sizes]
+    by_share = [Series(share, measure_point(spark, Point(rows, [4], share), repeats)) for share in shares]
+    return _report(rows, settings, main, by_size, by_share, scopes)
+
+
+def _report(
+    rows: int,
+    settings: dict[str, object],
+    main: dict[str, Timing],
+    by_size: list[Series],
+    by_share: list[Series],
+    scopes: list[int],
+) -> Result:
+    here = Series(rows, main)
+    result = Result("patterns", settings)
+    steady = [OURS, OURS_UNIQUE, BY_HAND, DUCKDB, POSTGRES, FLOOR]
+    result.figures = [
+        Figure(
+            "Pattern update by rows per part",
+            "rows per part",
+            [_only(item, [*steady, naive(20), duckdb_naive(20)]) for item in [*by_size, here]],
+            "Figure 6 of the paper, 5.1 of the thesis",
+        ),
+        Figure(
+            f"Pattern update by scope of the naive query, {rows:,} rows per part",
+            "parts that the naive query looks at",
+            [_scope(main, scope, steady) for scope in scopes],
+            "Figure 7 of the paper, 5.2 of the thesis",
+        ),
+        Figure(
+            f"Pattern update by share of rows over the threshold, {rows:,} rows per part",
+            "share over the threshold",
+            [_only(item, [*steady, naive(4), duckdb_naive(4)]) for item in by_share],
+            "Figure 8 of the paper, 5.3 of the thesis",
+            is_logarithmic=False,
+        ),
+        Figure(f"Every contestant at {rows:,} rows per part", "rows per part", [here]),
     ]
-    rows = frames[0]
-    for frame in frames[1:]:
-        rows = rows.unionAll(frame)
-    rows.createOrReplaceTempView("bench_rows")
-    spark.sql(f"""
-        SELECT src, dest, COUNT(*) AS ct, SUM(loss) AS sum_loss
-        FROM (
-          SELECT *, SUM(CASE WHEN loss > 10 THEN 0 ELSE 1 END)
-                    OVER (PARTITION BY src, dest ORDER BY part DESC) AS breaks
-          FROM bench_rows)
-        WHERE breaks = 0
-        GROUP BY src, dest
-        HAVING COUNT(*) >= 4 AND MAX(part) = {number}
-    """).write.mode("overwrite").parquet(str(directory / "naive"))
-
-
-def run(rows: int, repeats: int) -> None:
-    scope = 20
-    directory = Path(tempfile.mkdtemp(prefix="viewdf-bench-"))
-    spark = open_session(master="local[2]")
-    try:
-        with Warehouse.open(directory / "wh", spark=spark) as wh:
-            wh.apply(STREAM + VIEW)
-            count = scope + repeats
-            console.print(f"Loading {count} parts of {rows:,} rows")
-            for number in range(count):
-                start = part_start(number)
-                wh.load(
-                    "M", measurements(spark, number, rows, rows), f"b{number}", (start, start + timedelta(minutes=1))
-                )
-            parts = part_urls(wh)
-            by_hand = ByHand(spark, parts, directory)
-
-            def ours(number: int) -> None:
-                wh.refresh(parts={"View1": PartSet.between(FIRST + number, FIRST + number)})
-
-            console.print(f"Warming up with {scope} parts")
-            for number in range(scope):
-                ours(number)
-                by_hand.update(number)
-            run_naive(spark, parts, scope - 1, scope, directory)
-            _check_same(spark, wh, directory, scope - 1)
-            contestants = {
-                OURS: ours,
-                BY_HAND: by_hand.update,
-                NAIVE: lambda number: run_naive(spark, parts, number, scope, directory),
-            }
-            timings = measure(contestants, range(scope, count))
-            _check_same(spark, wh, directory, count - 1)
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-    show(f"Pattern [a, b, c, d+], {rows:,} rows a part, one a pair, 10% over the threshold", timings, BY_HAND)
-    goals = [
-        Goal("update / the same by hand in PySpark", ratio_of(timings, OURS, BY_HAND), 1.1, at_most=True),
-        Goal("pattern over the last 20 parts / update", ratio_of(timings, NAIVE, OURS), 10, at_most=False),
+    best = OURS_UNIQUE if OURS_UNIQUE in main else OURS
+    result.goals = [
+        goal_of(
+            "pattern: ViewDF / by hand, digest and catalog apart", here.ratio(OURS_BARE, BY_HAND), 1.05, at_most=True
+        ),
+        goal_of(f"pattern: {best} / by hand", here.ratio(best, BY_HAND), 1.1, at_most=True),
+        goal_of(f"pattern: {best} / floor", here.ratio(best, FLOOR), 2.5, at_most=True),
+        goal_of(f"pattern: naive over 20 parts / {best}", here.ratio(naive(20), best), 10, at_most=False),
     ]
-    for goal in goals:
-        console.print(str(goal))
-    console.print(f"Saved in {save('patterns', {'rows': rows, 'scope': scope}, {'update': timings}, goals).name}")
+    result.notes = [
+        f"Noise: ViewDF against itself {here.ratio(OURS + AGAIN, OURS)}, by hand against itself "
+        f"{here.ratio(BY_HAND + AGAIN, BY_HAND)}.",
+        "Structured Streaming is not among them: it has no SQL for a pattern, only code of one's own on its state.",
+    ]
+    return result
 
 
-def _check_same(spark: SparkSession, wh: Warehouse, directory: Path, number: int) -> None:
-    """All contestants must have come to the same answer, or their times mean nothing."""
-    found = wh.query(f"SELECT src, dest, ct, sum_loss FROM View1[{FIRST + number}]")
-    others = [spark.read.parquet(str(directory / name)) for name in (f"view{number}", "naive")]
-    for other in others:
-        other = other.selectExpr("src", "dest", "CAST(ct AS BIGINT) AS ct", "sum_loss")
-        ours = found.selectExpr("src", "dest", "CAST(ct AS BIGINT) AS ct", "sum_loss")
-        if ours.exceptAll(other).count() or other.exceptAll(ours).count():
-            raise AssertionError(f"The contestants differ in part {number}.")
+def _only(series: Series, names: Sequence[str]) -> Series:
+    return Series(series.x, {name: series.timings[name] for name in names if name in series.timings})
+
+
+def _scope(timings: dict[str, Timing], scope: int, steady: Sequence[str]) -> Series:
+    """The timings with the naive queries of one scope, under names without it."""
+    chosen = {name: timings[name] for name in steady if name in timings}
+    return Series(scope, {**chosen, "naive": timings[naive(scope)], "DuckDB naive": timings[duckdb_naive(scope)]})

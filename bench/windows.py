@@ -1,243 +1,276 @@
-"""One update of a sliding-window sum, by each strategy: against the naive query, and against the same written by hand."""
+"""One update of a sliding SUM or MAX by each strategy, against everything else that can do it (Figures 9 to 12).
+
+Ten rows for each pair in a part. Rows per part and the size of the window are varied. The thesis's names: Direct is naive here,
+DataCell is merge, Prefix is prefix, ViewDF_Sum is delta.
+"""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_provider_viewdf.definitions import fold
-from airflow_provider_viewdf.engine.sessions import open_session
-from airflow_provider_viewdf.parts import PartSet
 from airflow_provider_viewdf.warehouse import Warehouse
-from bench.losses import FIRST, STREAM, measurements, part_start, part_urls
-from bench.measure import Goal, Timing, console, measure, save, show
+from bench.contestants import Contestant, ViewDF, check_same
+from bench.duckdb_contestants import DuckWindow, DuckWindowNaive
+from bench.losses import FIRST, load_parts, part_start, write_stream
+from bench.measure import AGAIN, Timing, console, measure, ratio_of, ratio_of_medians, show
+from bench.postgres_contestants import PostgresLoader, PostgresWindow
+from bench.results import Figure, Goal, Result, Series, goal_of
+from bench.servers import postgres_server
+from bench.sessions import CORES, bench_directory, open_spark
+from bench.spark_contestants import STATE, Floor, Streaming, WindowByHand, WindowNaive
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-STRATEGIES = ("delta", "prefix", "dyadic", "merge")
-BY_HAND = ("delta", "prefix", "dyadic")
-WINDOWS = (10, 60)
-SOURCE = "ts TIMESTAMP, src INT, dest INT, loss INT"
-STATE = "src INT, dest INT, total BIGINT, n BIGINT"
+STRATEGIES = {"SUM": ("delta", "prefix", "dyadic", "merge"), "MAX": ("dyadic", "merge")}
+# What the product chooses by itself is one of these; each is also written by hand.
+BEST = {"SUM": "delta", "MAX": "dyadic"}
+ROW = ("src", "dest", "value", "n")
+
+NAIVE, FLOOR, STREAMING = "naive", "floor", "Structured Streaming"
+DUCKDB, DUCKDB_NAIVE, POSTGRES = "DuckDB by hand", "DuckDB naive", "PostgreSQL, the paper's SQL"
+
+# How many parts are made, as they will be timed, before they are.
+WARM_UP = 4
+
+# Beyond this, each row belongs to so many windows that Structured Streaming takes minutes.
+LONGEST_STREAMED = 10
 
 
-def write_script() -> str:
-    views = [
-        f"CREATE VIEW {strategy}{window} AS SELECT src, dest, sum(loss) AS total, count(*) AS n "
-        f"FROM M [WINDOW {window} minutes] GROUP BY src, dest WITH (strategy = '{strategy}');"
-        for strategy in STRATEGIES
-        for window in WINDOWS
-    ]
-    return STREAM + "\n".join(views)
+def ours(strategy: str) -> str:
+    return f"ViewDF {strategy}"
 
 
-class ByHand:
-    """The strategies as someone would write them in PySpark, each over partial sums of a part that are made once."""
+def by_hand(strategy: str) -> str:
+    return f"{strategy} by hand in PySpark"
 
-    def __init__(self, spark: SparkSession, parts: list[str], directory: Path) -> None:
-        self.spark, self.parts, self.directory = spark, parts, directory
 
-    def partials(self, number: int) -> None:
-        self._view("rows", self.parts[number], SOURCE)
-        self._write(
-            f"partials{number}",
-            "SELECT src, dest, SUM(loss) AS total, COUNT(*) AS n FROM by_hand_rows GROUP BY src, dest",
+@dataclass(frozen=True, slots=True, order=True)
+class Query:
+    """One of the windows of an experiment."""
+
+    aggregate: str
+    window: int
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        return STRATEGIES[self.aggregate]
+
+    @property
+    def best(self) -> str:
+        return BEST[self.aggregate]
+
+    def view(self, strategy: str) -> str:
+        return f"{self.aggregate}{self.window}_{strategy}"
+
+    def write_views(self, begin: int) -> str:
+        return "".join(self._write_view(item, begin) for item in self.strategies)
+
+    def _write_view(self, strategy: str, begin: int) -> str:
+        # Windows over the same rows share their helper views, and whoever is timed first would pay for all. So each has a
+        # condition of its own, which every row meets.
+        number = -self.window * 10 - STRATEGIES["SUM"].index(strategy) - 5 * (self.aggregate == "MAX")
+        return (
+            f"CREATE VIEW {self.view(strategy)} AS SELECT src, dest, {self.aggregate}(loss) AS value, count(*) AS n "
+            f"FROM M [WINDOW {self.window} minutes] WHERE loss > {number} GROUP BY src, dest "
+            f"STARTING '{part_start(begin).isoformat()}' WITH (strategy = '{strategy}');\n"
         )
 
-    def delta(self, window: int, number: int) -> None:
-        if number < window:
-            self._merge(
-                f"delta{window}_{number}",
-                [f"partials{index}" for index in range(max(0, number - window + 1), number + 1)],
-            )
-        else:
-            self._subtract(
-                f"delta{window}_{number}",
-                [f"delta{window}_{number - 1}", f"partials{number}"],
-                f"partials{number - window}",
-            )
-        self._copy(f"delta{window}_{number}", f"delta{window}_view{number}")
 
-    def prefix(self, window: int, number: int) -> None:
-        if number == 0:
-            self._merge(f"prefix{window}_0", ["partials0"])
-        else:
-            self._merge(f"prefix{window}_{number}", [f"prefix{window}_{number - 1}", f"partials{number}"])
-        if number >= window:
-            self._subtract(
-                f"prefix{window}_view{number}", [f"prefix{window}_{number}"], f"prefix{window}_{number - window}"
-            )
+class QuerySite:
+    """The contestants for one window."""
 
-    def dyadic(self, window: int, number: int) -> None:
-        size = 1
-        while size * 2 <= window:
-            if number - 2 * size + 1 >= 0:
-                self._merge(
-                    f"block{window}_{size * 2}_{number}",
-                    [self._block(window, size, number), self._block(window, size, number - size)],
-                )
-            size *= 2
-        if number < window - 1:
-            return
-        blocks, end, size = [], number, 1 << (window.bit_length() - 1)
-        while size:
-            if window & size:
-                blocks.append(self._block(window, size, end))
-                end -= size
-            size //= 2
-        self._merge(f"dyadic{window}_view{number}", blocks)
-
-    def naive(self, window: int, number: int) -> None:
-        paths = self.parts[number - window + 1 : number + 1]
-        self.spark.read.schema(SOURCE).parquet(*paths).createOrReplaceTempView("by_hand_window")
-        self._write(
-            f"naive{window}_view{number}",
-            "SELECT src, dest, SUM(loss) AS total, COUNT(*) AS n FROM by_hand_window GROUP BY src, dest",
+    def __init__(
+        self, spark: SparkSession, wh: Warehouse, query: Query, parts: Sequence[str], directory: Path, postgres: str
+    ) -> None:
+        window, merge = query.window, query.aggregate
+        directory = directory / f"{merge}{window}".lower()
+        self.query = query
+        self.ours = {ours(item): ViewDF(wh, query.view(item)) for item in query.strategies}
+        hands = {
+            by_hand(item): WindowByHand(spark, parts, directory / item, window, merge, item)
+            for item in query.strategies
+            if item != "merge"
+        }
+        best = hands[by_hand(query.best)]
+        again = WindowByHand(spark, parts, directory / "again", window, merge, query.best)
+        self.others: dict[str, Contestant] = {
+            **hands,
+            by_hand(query.best) + AGAIN: again,
+            DUCKDB: DuckWindow(parts, directory / "duckdb", CORES, window, merge, query.best),
+            POSTGRES: PostgresWindow(postgres, directory / f"{merge}{window}".lower(), window, merge),
+        }
+        if window <= LONGEST_STREAMED:
+            self.others[STREAMING] = Streaming(spark, parts, directory / "streaming", window, merge)
+        self.naive: dict[str, Contestant] = {
+            NAIVE: WindowNaive(spark, parts, directory / "naive", window, merge),
+            DUCKDB_NAIVE: DuckWindowNaive(parts, directory / "duckdb_naive", CORES, window, merge),
+        }
+        self.floor = Floor(
+            spark, parts, directory / "floor", STATE, lambda _: [], lambda number: best.path(f"view{number - 1}")
         )
 
-    def _block(self, window: int, size: int, number: int) -> str:
-        return f"partials{number}" if size == 1 else f"block{window}_{size}_{number}"
+    @property
+    def contestants(self) -> dict[str, Contestant]:
+        return {**self.ours, **self.others, **self.naive, FLOOR: self.floor}
 
-    def _merge(self, name: str, inputs: list[str]) -> None:
-        self._subtract(name, inputs, None)
+    def warm_up(self, first: int) -> None:
+        """Everything before part `first`. What was long ago is filled in quickly; the last parts are made as they will be."""
+        for view in self.ours.values():
+            view.wh.refresh(view.view, end=part_start(first))
+        for item in self.others.values():
+            if isinstance(item, Streaming):
+                begin = max(0, first - self.query.window)
+                item.take_in(range(begin, first - 1))
+                begin = first - 1
+            elif isinstance(item, WindowByHand):
+                begin = first - WARM_UP
+                for number in range(begin):
+                    _fill(item, number)
+            else:
+                begin = 0
+            for number in range(begin, first):
+                item.update(number)
+        for item in (*self.naive.values(), self.floor):
+            item.update(first - 1)
 
-    def _subtract(self, name: str, plus: list[str], minus: str | None) -> None:
-        self.spark.read.schema(STATE).parquet(*(str(self.directory / item) for item in plus)).createOrReplaceTempView(
-            "by_hand_plus"
-        )
-        rows = "SELECT * FROM by_hand_plus"
-        if minus is not None:
-            self._view("minus", str(self.directory / minus), STATE)
-            rows += " UNION ALL SELECT src, dest, -total, -n FROM by_hand_minus"
-        self._write(
-            name,
-            f"SELECT src, dest, SUM(total) AS total, SUM(n) AS n FROM ({rows}) GROUP BY src, dest HAVING SUM(n) > 0",
-        )
-
-    def _copy(self, source: str, target: str) -> None:
-        self._view("source", str(self.directory / source), STATE)
-        self._write(target, "SELECT src, dest, total, n FROM by_hand_source")
-
-    def _view(self, name: str, path: str, schema: str) -> None:
-        self.spark.read.schema(schema).parquet(path).createOrReplaceTempView(f"by_hand_{name}")
-
-    def _write(self, name: str, sql: str) -> None:
-        self.spark.sql(sql).write.mode("overwrite").parquet(str(self.directory / name))
+    def check(self, number: int) -> None:
+        check_same({**self.ours, **self.others, **self.naive}, number, ROW)
 
 
-def run(rows: int, repeats: int) -> None:
-    directory = Path(tempfile.mkdtemp(prefix="viewdf-bench-"))
-    spark = open_session(master="local[2]")
-    first = max(WINDOWS)
-    try:
-        with Warehouse.open(directory / "wh", spark=spark) as wh:
-            wh.apply(write_script())
-            count = first + repeats
-            console.print(f"Loading {count} parts of {rows:,} rows, {rows // 10:,} groups")
-            for number in range(count):
-                start = part_start(number)
-                frame = measurements(spark, number, rows, rows // 10)
-                wh.load("M", frame, f"b{number}", (start, start + timedelta(minutes=1)))
-            by_hand = ByHand(spark, part_urls(wh), directory)
-            partials = _find_partials(wh)
-
-            def ours(view: str) -> Callable[[int], object]:
-                return lambda number: wh.refresh(parts={view: PartSet.between(FIRST + number, FIRST + number)})
-
-            contestants: dict[str, Callable[[int], object]] = {
-                "partials": ours(partials),
-                "partials by hand": by_hand.partials,
-            }
-            for window in WINDOWS:
-                for strategy in STRATEGIES:
-                    contestants[f"{strategy} {window}"] = ours(f"{strategy}{window}")
-                for strategy in BY_HAND:
-                    update = getattr(by_hand, strategy)
-                    contestants[f"{strategy} {window} by hand"] = lambda number, w=window, f=update: f(w, number)
-                contestants[f"naive {window}"] = lambda number, w=window: by_hand.naive(w, number)
-            console.print(f"Warming up with {first} parts")
-            for number in range(first):
-                for name, update in contestants.items():
-                    if not name.startswith("naive"):
-                        update(number)
-            timings = measure(contestants, range(first, count), pinned=2)
-            _check_same(spark, wh, directory, count - 1)
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
-    _report(rows, timings)
+def _fill(item: WindowByHand, number: int) -> None:
+    """Make the files of a part as Spark would, by DuckDB, which is faster at that."""
+    DuckWindow(item.parts, item.directory, CORES, item.window, item.merge, item.strategy).update(number)
 
 
-def _report(rows: int, timings: list[Timing]) -> None:
-    """The cost of an update is that of the partial sums and that of what a strategy makes of them."""
-    by_name = {timing.name: timing for timing in timings}
-    costs = {}
-    for name, timing in by_name.items():
-        if name.startswith(("naive", "partials")):
-            costs[name] = timing
-        else:
-            base = by_name["partials by hand" if name.endswith("by hand") else "partials"]
-            costs[name] = Timing(
-                name,
-                timing.median + base.median,
-                timing.fastest + base.fastest,
-                timing.slowest + base.slowest,
-                timing.runs,
-            )
-    show(f"SUM and COUNT, {rows:,} rows a part, {rows // 10:,} groups", list(costs.values()), "naive 60")
-    seconds = {name: timing.median for name, timing in costs.items()}
+class Site:
+    """Loaded parts, and the contestants for several windows that work on them, all in the same rounds."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        wh: Warehouse,
+        rows: int,
+        queries: Sequence[Query],
+        repeats: int,
+        directory: Path,
+        postgres: str,
+    ) -> None:
+        self.first = max(query.window for query in queries) + WARM_UP
+        self.end = self.first + repeats
+        wh.apply(write_stream("M") + "".join(query.write_views(self.first - WARM_UP) for query in queries))
+        parts = load_parts(wh, spark, "M", self.end, rows, rows // 10)
+        self.loader = PostgresLoader(postgres, parts, directory)
+        self.queries = {query: QuerySite(spark, wh, query, parts, directory, postgres) for query in queries}
+
+    def run(self) -> dict[Query, dict[str, Timing]]:
+        console.print(f"  warming up with {self.first} parts", style="dim")
+        for number in range(self.first):
+            self.loader.load(number)
+        for site in self.queries.values():
+            site.warm_up(self.first)
+            site.check(self.first - 1)
+        updates = {
+            _full_name(query, name): item.update
+            for query, site in self.queries.items()
+            for name, item in site.contestants.items()
+        }
+        timings = measure(updates, range(self.first, self.end), prepare=self.loader.load)
+        for site in self.queries.values():
+            site.check(self.end - 1)
+        return {
+            query: {name: timings[_full_name(query, name)] for name in site.contestants}
+            for query, site in self.queries.items()
+        }
+
+
+def _full_name(query: Query, name: str) -> str:
+    return f"{query.aggregate} W={query.window}: {name}"
+
+
+def measure_site(
+    spark: SparkSession, rows: int, queries: Sequence[Query], repeats: int
+) -> dict[Query, dict[str, Timing]]:
+    console.print(f"{rows:,} rows a part, {rows // 10:,} groups")
+    with (
+        bench_directory() as directory,
+        postgres_server() as server,
+        Warehouse.open(directory / "wh", spark=spark) as wh,
+    ):
+        found = Site(spark, wh, rows, queries, repeats, directory, server.create_database()).run()
+    for query, timings in found.items():
+        show(f"{query.aggregate} over {query.window} parts, {rows:,} rows a part", timings, NAIVE)
+    return found
+
+
+def run(rows: int = 100_000, repeats: int = 7, windows: Sequence[int] = (10, 60), *, full: bool = False) -> Result:
+    """Full: a million rows a part and windows up to 100; ten million rows for a window of 10."""
+    rows = 1_000_000 if full else rows
+    windows = (10, 60, 100) if full else windows
+    sizes = [rows // 10, rows * 10] if full else [rows // 10]
+    spark = open_spark()
+    result = Result("windows", {"rows": rows, "windows": list(windows), "repeats": repeats, "first": FIRST})
+    main = measure_site(spark, rows, [Query(item, window) for item in STRATEGIES for window in windows], repeats)
+    narrow = {
+        size: measure_site(spark, size, [Query(item, windows[0]) for item in STRATEGIES], repeats) for size in sizes
+    }
+    for aggregate, numbers in {"SUM": ("11", "12", "5.4", "5.5"), "MAX": ("9", "10", "5.7", "5.8")}.items():
+        by_window = [Series(window, main[Query(aggregate, window)]) for window in windows]
+        by_size = [Series(size, found[Query(aggregate, windows[0])]) for size, found in narrow.items()]
+        by_size = sorted([*by_size, Series(rows, by_window[0].timings)], key=lambda series: series.x)
+        result.figures += [
+            Figure(
+                f"{aggregate} over {windows[0]} parts by rows per part",
+                "rows per part",
+                by_size,
+                f"Figure {numbers[0]} of the paper, {numbers[2]} of the thesis",
+            ),
+            Figure(
+                f"{aggregate} by size of the window, {rows:,} rows per part",
+                "parts in the window",
+                by_window,
+                f"Figure {numbers[1]} of the paper, {numbers[3]} of the thesis",
+            ),
+        ]
+        result.goals += _judge(aggregate, by_window, by_size)
+        hand = by_hand(BEST[aggregate])
+        result.notes += [
+            f"Noise, {aggregate} over {series.x:g} parts: {hand} against itself {series.ratio(hand + AGAIN, hand)}."
+            for series in by_window
+        ]
+    return result
+
+
+def _judge(aggregate: str, by_window: Sequence[Series], by_size: Sequence[Series]) -> list[Goal]:
+    goals = [goal for series in by_window[1:] for goal in _judge_window(aggregate, series)]
+    narrow, wide = by_window[0], by_window[-1]
+    for item in STRATEGIES[aggregate]:
+        if item != "merge":
+            bound = 1.1 if item in ("delta", "prefix") else 1.5
+            # In the same rounds, since all windows are at one site.
+            ratio = ratio_of(wide.timings[ours(item)], narrow.timings[ours(item)])
+            what = f"{aggregate}: {ours(item)} at W={wide.x:g} / at W={narrow.x:g}"
+            goals.append(goal_of(what, ratio, bound, at_most=True))
+    small, large = by_size[-2:]
+    best = ours(BEST[aggregate])
+    ratio = ratio_of_medians(large.timings[best], small.timings[best])
+    what = f"{aggregate}: {best}, {large.x:,.0f} rows a part / {small.x:,.0f} rows"
+    return [*goals, goal_of(what, ratio, large.x / small.x, at_most=True)]
+
+
+def _judge_window(aggregate: str, series: Series) -> list[Goal]:
+    title, best = f"{aggregate}, W={series.x:g}", ours(BEST[aggregate])
     goals = [
-        *(
-            Goal(f"naive / {name}, W=60", seconds["naive 60"] / seconds[f"{name} 60"], 10, at_most=False)
-            for name in ("delta", "prefix", "dyadic")
-        ),
-        *(
-            Goal(
-                f"{name}: cost at W=60 / cost at W=10",
-                seconds[f"{name} 60"] / seconds[f"{name} 10"],
-                bound,
-                at_most=True,
-            )
-            for name, bound in (("delta", 1.2), ("prefix", 1.2), ("dyadic", 1.5))
-        ),
-        *(
-            Goal(
-                f"{name}, W=60 / the same by hand",
-                seconds[f"{name} 60"] / seconds[f"{name} 60 by hand"],
-                1.1,
-                at_most=True,
-            )
-            for name in BY_HAND
-        ),
+        goal_of(f"{title}: DuckDB naive / {best}", series.ratio(DUCKDB_NAIVE, best), 2, at_most=False),
+        goal_of(f"{title}: {best} / floor", series.ratio(best, FLOOR), 2.5, at_most=True),
     ]
-    for goal in goals:
-        console.print(str(goal))
-    console.print(f"Saved in {save('windows', {'rows': rows}, {'update': list(costs.values())}, goals).name}")
-
-
-def _find_partials(wh: Warehouse) -> str:
-    """The one helper view that reads the stream, for all windows."""
-    (name,) = [
-        item.name for item in wh.definitions() if item.helper_of and any(fold(r.table) == "m" for r in item.references)
-    ]
-    return name
-
-
-def _check_same(spark: SparkSession, wh: Warehouse, directory: Path, number: int) -> None:
-    """All contestants must have come to the same answer, or their times mean nothing."""
-    for window in WINDOWS:
-        expected = spark.read.schema(STATE).parquet(str(directory / f"naive{window}_view{number}"))
-        answers = [
-            wh.query(f"SELECT src, dest, total, n FROM {strategy}{window}[{FIRST + number}]") for strategy in STRATEGIES
-        ]
-        answers += [
-            spark.read.schema(STATE).parquet(str(directory / f"{strategy}{window}_view{number}"))
-            for strategy in BY_HAND
-        ]
-        for answer in answers:
-            if answer.exceptAll(expected).count() or expected.exceptAll(answer).count():
-                raise AssertionError(f"The contestants differ in part {number}.")
+    for item in STRATEGIES[aggregate]:
+        bound = 15 if item in ("delta", "prefix") else 10
+        goals.append(goal_of(f"{title}: naive / {ours(item)}", series.ratio(NAIVE, ours(item)), bound, at_most=False))
+        if item != "merge":
+            ratio = series.ratio(ours(item), by_hand(item))
+            goals.append(goal_of(f"{title}: {ours(item)} / the same by hand", ratio, 1.1, at_most=True))
+    return goals

@@ -145,8 +145,9 @@ def load(
     with Place(warehouse, catalog, master, remote).open() as wh:
         covers = None if start is None or end is None else (start, end)
         result = wh.load(table, files, batch_id, covers, "quarantine" if quarantine else "reject", confirm=confirm)
+        touched = result.covers | result.changed  # late rows go to parts that the batch does not cover
         messages.print(
-            f"{result.rows} rows into {result.table}, {len(result.changed)} of {len(result.covers)} parts changed"
+            f"{result.rows} rows into {result.table}, {len(result.changed)} of {len(touched)} parts changed"
             + (f", {len(result.rejected)} rows set aside in {result.table}_quarantine" if result.rejected else "")
             + (f", late rows: {result.late}" if result.late else "")
             + f" (batch {result.batch_id}, {result.seconds:.1f} s)"

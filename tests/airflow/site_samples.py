@@ -13,9 +13,9 @@ from demo.airflow_client import Run
 from demo.airflow_site import AirflowSite
 
 
-def read_parts(warehouse: Path, table: str) -> dict[int, list[tuple[Any, ...]]]:
+def read_parts(warehouse: Path, table: str, catalog_url: str | None = None) -> dict[int, list[tuple[Any, ...]]]:
     """A view's current parts, read from their files without Spark."""
-    with Warehouse.open(warehouse) as opened:
+    with Warehouse.open(warehouse, catalog_url) as opened:
         versions = opened.changed_since(datetime(1970, 1, 1, tzinfo=UTC), table)
     return {
         version.index: sorted(

@@ -23,7 +23,7 @@ from airflow.sdk import DAG, CronDataIntervalTimetable
 from airflow_provider_viewdf import LoadOperator, ViewDFOperator
 
 SQL = """
-CREATE STREAM shape_M (ts TIMESTAMP ORDERED, x INT) PARTITION LENGTH 'FINE';
+CREATE STREAM shape_M (ts TIMESTAMP ORDERED, x INT) PARTITION LENGTH 'FINE' LATE ROWS QUARANTINE AFTER '1 hour';
 CREATE VIEW shape_fine AS SELECT count(*) AS ct, max(x) AS x FROM shape_M;
 CREATE VIEW shape_coarse AS
 INITIALIZE shape_coarse[i] AS SELECT sum(x) AS x FROM shape_M[i*60 .. i*60+59]
@@ -33,7 +33,8 @@ PARTITION LENGTH 'COARSE'
 
 def measure(start, end):
     length = timedelta(FINE_SECONDS)
-    return [{"ts": start + k * length, "x": k} for k in range(int((end - start) / length))]
+    late = {"ts": start - 2 * (end - start), "x": -1}
+    return [{"ts": start + k * length, "x": k} for k in range(int((end - start) / length))] + [late]
 '''
 
 MINUTES_IN_HOURS = SHAPES.replace("FINE_SECONDS", "seconds=60").replace("FINE", "1 minute").replace(
@@ -68,11 +69,17 @@ PARTITION LENGTH '1 hour'
 def measure(start, end):
     return [{"ts": start + timedelta(hours=k), "x": k} for k in range(int((end - start) / timedelta(hours=1)))]
 
-with DAG("dst_berlin", schedule=CronDataIntervalTimetable("0 */6 * * *", timezone="Europe/Berlin"),
-         start_date=pendulum.datetime(2015, 3, 29, 0, tz="Europe/Berlin"),
-         end_date=pendulum.datetime(2015, 3, 29, 6, tz="Europe/Berlin"), catchup=True):
-    load = LoadOperator(task_id="load", table="dst_M", source=measure, sql=SQL)
-    load >> ViewDFOperator(task_id="hours", view="dst_hours", sql=SQL)
+def make(name, start, end):
+    sql = SQL.replace("dst_", name)
+    with DAG(f"{name}berlin", schedule=CronDataIntervalTimetable("0 */6 * * *", timezone="Europe/Berlin"),
+             start_date=pendulum.datetime(*start, tz="Europe/Berlin"),
+             end_date=pendulum.datetime(*end, tz="Europe/Berlin"), catchup=True) as dag:
+        load = LoadOperator(task_id="load", table=f"{name}M", source=measure, sql=sql)
+        load >> ViewDFOperator(task_id="hours", view=f"{name}hours", sql=sql)
+    return dag
+
+forward = make("forward_", (2015, 3, 29, 0), (2015, 3, 29, 6))
+back = make("back_", (2015, 10, 25, 0), (2015, 10, 25, 0))
 '''
 
 
@@ -83,7 +90,9 @@ def test_a_minutely_view_in_an_hourly_dag_and_an_hourly_view_in_a_minutely_dag(
     airflow_site.add_dag_file("shapes.py", MINUTES_IN_HOURS, "shape_hourly", "shape_minutely")
     airflow_site.unpause("shape_hourly")
     start = datetime(2015, 1, 1, 10, tzinfo=UTC)
-    airflow_site.wait_for_runs("shape_hourly", logical_dates=[start])
+    (hourly,) = airflow_site.wait_for_runs("shape_hourly", logical_dates=[start])
+    log = airflow_site.log("shape_hourly", hourly.run_id, "load")
+    assert "Late rows: 1 set aside (LATE ROWS QUARANTINE AFTER '1 hour')." in log
     assert read_parts(airflow_warehouse, "shape_fine") == {23668440 + k: [(1, k)] for k in range(60)}
 
     airflow_site.pause("shape_hourly")
@@ -101,18 +110,25 @@ def test_a_minutely_view_in_an_hourly_dag_and_an_hourly_view_in_a_minutely_dag(
 def test_a_change_of_the_clock_neither_leaves_out_an_hour_nor_repeats_one(
     airflow_site: AirflowSite, airflow_warehouse: Path, connect_server: ConnectServer
 ) -> None:
-    airflow_site.add_dag_file("dst_berlin.py", textwrap.dedent(BERLIN), "dst_berlin")
-    airflow_site.unpause("dst_berlin")
+    airflow_site.add_dag_file("berlin.py", textwrap.dedent(BERLIN), "forward_berlin", "back_berlin")
+    for dag_id in ("forward_berlin", "back_berlin"):
+        airflow_site.unpause(dag_id)
     # 00:00 and 06:00 in Berlin, on the day when there is no 02:00: the first run is for five hours.
     dates = [datetime(2015, 3, 28, 23, tzinfo=UTC), datetime(2015, 3, 29, 4, tzinfo=UTC)]
-    runs = airflow_site.wait_for_runs("dst_berlin", logical_dates=dates)
-
+    runs = airflow_site.wait_for_runs("forward_berlin", logical_dates=dates)
     assert [run.data_interval_end for run in runs] == [dates[1], datetime(2015, 3, 29, 10, tzinfo=UTC)]
-    first = Partitioning(3600).index_at(dates[0])
-    numbers = [*range(5), *range(6)]
-    assert read_parts(airflow_warehouse, "dst_hours") == {
-        first + number: [(number + 1, x)] for number, x in enumerate(numbers)
-    }
+    check_hours(airflow_warehouse, "forward_hours", dates[0], [*range(5), *range(6)])
+
+    # On the day when 02:00 comes twice, it is for seven.
+    start = datetime(2015, 10, 24, 22, tzinfo=UTC)
+    (run,) = airflow_site.wait_for_runs("back_berlin", logical_dates=[start])
+    assert run.data_interval_end == datetime(2015, 10, 25, 5, tzinfo=UTC)
+    check_hours(airflow_warehouse, "back_hours", start, list(range(7)))
+
+
+def check_hours(warehouse: Path, view: str, start: datetime, numbers: list[int]) -> None:
+    first = Partitioning(3600).index_at(start)
+    assert read_parts(warehouse, view) == {first + number: [(number + 1, x)] for number, x in enumerate(numbers)}
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,11 @@ def test_plans_are_shown_before_anything_is_done(run: Run, tmp_path: Path, open_
     out = run("refresh", "--dry-run")[1]
     assert out == tree.replace("because M[23668441] changed", "because late data in M[23668441]")
 
+    late.write_text("ts,loss\n2015-01-01 10:06:06,5\n2015-01-01 10:02:36,7\n")
+    err = run("load", "M", str(late), "--from", "2015-01-01T10:06", "--to", "2015-01-01T10:07")[2]
+    # The late row's part is not one that the batch covers.
+    assert err.startswith("2 rows into M, 2 of 2 parts changed, late rows: 1 taken (batch ")
+
     changed = tmp_path / "changed.sql"
     changed.write_text(SCRIPT.replace("total > 3", "total > 2"))
     code, out, err = run("apply", str(changed), "--dry-run")

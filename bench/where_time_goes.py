@@ -155,7 +155,7 @@ def measure_phases(spark: SparkSession, rows: int, repeats: int) -> dict[str, Ti
     return {name: Timing(name, tuple(seconds)) for name, seconds in found.items()}
 
 
-def run(rows: int = 200_000, repeats: int = 7, *, full: bool = False) -> Result:
+def run(rows: int = 100_000, repeats: int = 7, *, full: bool = False) -> Result:
     rows = 1_000_000 if full else rows
     spark = open_spark()
     result = Result("where_time_goes", {"rows": rows, "tiny": TINY, "repeats": repeats, "first": FIRST})

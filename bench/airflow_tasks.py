@@ -36,7 +36,7 @@ with DAG(
     "{dag_id}",
     schedule=CronDataIntervalTimetable("* * * * *", timezone="UTC"),
     start_date=datetime(2015, 1, 1, tzinfo=timezone.utc),
-    end_date=datetime(2014, 12, 31, tzinfo=timezone.utc),
+    end_date=datetime(2015, 1, 2, tzinfo=timezone.utc),
     catchup=False,
 ):
     ViewDFOperator(task_id="{view}", sql={script!r}, spark_conn_id="{connection}", batch_limit=1)

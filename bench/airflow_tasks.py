@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_viewdf.engine.connect_server import ConnectServer
+from airflow_provider_viewdf.engine.sessions import open_session
 from airflow_provider_viewdf.warehouse import Warehouse
 from bench.losses import FIRST, part_set, part_start, write_stream
 from bench.measure import Timing, console, show, stopwatch
@@ -19,6 +20,9 @@ from bench.patterns import VIEW
 from bench.results import Figure, Goal, Result, Series
 from bench.sessions import CORES, bench_directory
 from demo.airflow_site import AirflowSite, leave_on_signals
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 CONNECT, LOCAL = "connect", "local"
 CONNECTIONS = {CONNECT: "spark_connect_default", LOCAL: "spark_local"}
@@ -36,7 +40,7 @@ with DAG(
     "{dag_id}",
     schedule=CronDataIntervalTimetable("* * * * *", timezone="UTC"),
     start_date=datetime(2015, 1, 1, tzinfo=timezone.utc),
-    end_date=datetime(2014, 12, 31, tzinfo=timezone.utc),
+    end_date=datetime(2015, 1, 2, tzinfo=timezone.utc),
     catchup=False,
 ):
     ViewDFOperator(task_id="{view}", sql={script!r}, spark_conn_id="{connection}", batch_limit=1)
@@ -49,7 +53,12 @@ def run(rows: int = 1_000, repeats: int = 7, *, full: bool = False) -> Result:
     repeats = 20 if full else repeats
     with bench_directory() as directory, leave_on_signals():
         with ConnectServer(directory / "spark.log", master=f"local[{CORES}]") as server:
-            timings = _measure(directory, server, rows, repeats)
+            spark = open_session(remote=server.url)
+            try:
+                timings = _measure(directory, server, spark, rows, repeats)
+            finally:
+                # Before its server ends: a client left open keeps trying to reach it for ten minutes.
+                spark.stop()
     show(f"One task instance, {rows:,} rows a part", timings, IN_PROCESS)
     result = Result("airflow_tasks", {"rows": rows, "repeats": repeats, "first": FIRST})
     result.figures.append(Figure("One task instance of Airflow", "rows per part", [Series(rows, timings)]))
@@ -60,7 +69,7 @@ def run(rows: int = 1_000, repeats: int = 7, *, full: bool = False) -> Result:
     return result
 
 
-def _measure(directory: Path, server: ConnectServer, rows: int, repeats: int) -> dict[str, Timing]:
+def _measure(directory: Path, server: ConnectServer, spark: SparkSession, rows: int, repeats: int) -> dict[str, Timing]:
     warm_up = 2
     warehouse = directory / "warehouse"
     scripts = {
@@ -68,7 +77,7 @@ def _measure(directory: Path, server: ConnectServer, rows: int, repeats: int) ->
         for name in (*CONNECTIONS, "here")
     }
     found: dict[str, list[float]] = {}
-    with Warehouse.open(warehouse, remote=server.url) as wh:
+    with Warehouse.open(warehouse, spark=spark) as wh:
         wh.apply(write_stream("M") + scripts["here"])
         for number in range(warm_up + repeats):
             wh.load("M", _rows(number, rows), f"b{number}", (part_start(number), part_start(number + 1)))

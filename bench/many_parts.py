@@ -22,7 +22,7 @@ LATE_PARTS = 100
 CHANGED_PARTS = 3
 
 
-def run(rows: int = 2_000, parts: int = 60, repeats: int = 7, *, full: bool = False) -> Result:
+def run(rows: int = 2_000, repeats: int = 7, parts: int = 60, *, full: bool = False) -> Result:
     rows = 100_000 if full else rows
     spark = open_spark()
     result = Result("many_parts", {"rows": rows, "parts": parts, "repeats": repeats, "first": FIRST})

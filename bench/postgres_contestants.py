@@ -35,24 +35,14 @@ class PostgresLoader:
 
 
 class PostgresTables:
-    def __init__(self, url: str, parts: Sequence[str], directory: Path) -> None:
-        self.connection = psycopg.connect(url, autocommit=True)
-        self.parts, self.directory = parts, directory
-        directory.mkdir(parents=True, exist_ok=True)
+    """The tables of one contestant, in a schema of its own. The rows of the stream are there for all of them."""
 
-    def load(self, number: int) -> None:
-        """Bring the rows of a part into a table of its own."""
-        file = self.directory / "rows.csv"
-        duckdb.sql(f"COPY (SELECT src, dest, loss FROM {parquet(self.parts[number])}) TO '{file}' (HEADER false)")
-        self.execute(f"CREATE TABLE m{number} (src INT, dest INT, loss INT)")
-        with (
-            self.connection.cursor() as cursor,
-            cursor.copy(f"COPY m{number} FROM STDIN (FORMAT csv)".encode()) as copy,
-        ):
-            with file.open("rb") as rows:
-                while data := rows.read(1 << 20):
-                    copy.write(data)
-        self.execute(f"ANALYZE m{number}")
+    def __init__(self, url: str, directory: Path) -> None:
+        self.connection = psycopg.connect(url, autocommit=True)
+        self.directory = directory
+        directory.mkdir(parents=True, exist_ok=True)
+        self.execute(f"CREATE SCHEMA {directory.name}")
+        self.execute(f"SET search_path = {directory.name}, public")
 
     def answer(self, number: int) -> str | None:
         file = self.directory / f"view{number}.csv"

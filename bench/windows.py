@@ -206,7 +206,7 @@ def measure_site(
     return found
 
 
-def run(rows: int = 100_000, repeats: int = 7, windows: Sequence[int] = (10, 60), *, full: bool = False) -> Result:
+def run(rows: int = 50_000, repeats: int = 7, windows: Sequence[int] = (10, 60), *, full: bool = False) -> Result:
     """Full: a million rows a part and windows up to 100; ten million rows for a window of 10."""
     rows = 1_000_000 if full else rows
     windows = (10, 60, 100) if full else windows

@@ -97,7 +97,7 @@ class PartFiles:
         self._filesystem.invalidate_cache()
 
     def discard(self, location: str) -> None:
-        """Remove a directory that someone may be reading: where directories can be renamed, it goes all at once.
+        """Remove a directory that someone may be reading: on a local disk, all of it at once.
 
         Whoever lists it meanwhile must not find some of its files.
         """

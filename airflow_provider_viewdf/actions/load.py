@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from airflow_provider_viewdf.actions.lateness import count_late, judge_batch, set_aside
+from airflow_provider_viewdf.actions.leases import hold_lease
 from airflow_provider_viewdf.actions.look import empty_parts_that_are_gone
 from airflow_provider_viewdf.actions.workbench import Known, Workbench, read_snapshot
 from airflow_provider_viewdf.catalog import CatalogReader
@@ -222,69 +224,101 @@ def _publish(
     confirm: bool,
     because: str,
 ) -> _Done:
-    everything = staged
-    for attempt in range(ATTEMPTS):
-        with bench.catalog.snapshot() as reader:
-            known = bench.read_known(reader)
-            definition = known.find_stream(definition.name)
-            lateness = judge_batch(reader, definition, PartSet.of_indexes(everything.parts), batch_id, covers)
-            staged, late = _sift(bench, definition, everything, lateness)
-            rows = PartSet.of_indexes(staged.parts)
-            covered = covers if covers or not rows else PartSet.between(rows.first, rows.last)
-            if not confirm:
-                _check_plausible(definition, reader.existing_parts(definition.name), staged, rows, covered, covers)
-            before = reader.batch(definition.name, batch_id)
-            change = _find_change(reader, known, definition, staged, before, batch_id, covered, because, late)
-        if before is not None and bench.produced_by.is_outdone_by(before.produced_by):
-            raise ConflictError(
-                f"The batch {batch_id} of {definition.name} was loaded by {before.produced_by}, which is later than this try. "
-                "Nothing was loaded."
+    """Publish a batch; again, if others changed meanwhile what it was based on.
+
+    Loads of one table go on side by side until one has come too late. That one, and those that begin after it, queue up: else a
+    load into parts that many others change could be too late again and again.
+    """
+    queue = f"load {definition.name}"
+    with ExitStack() as place:
+        is_queued = False
+        for attempt in range(ATTEMPTS):
+            if not is_queued and (attempt or bench.catalog.lease_holder(queue, 0) is not None):
+                place.enter_context(hold_lease(bench.catalog, queue, 0))
+                is_queued = True
+            out = f"{scratch}/out{attempt}"
+            is_last = attempt == ATTEMPTS - 1
+            done = _publish_once(
+                bench, definition, staged, batch_id, covers, out, confirm=confirm, because=because, is_last=is_last
             )
-        if change is None:
-            return _Done(covered, PartSet(), staged, late)
-        read = list(change.current.values())
-        try:
-            publications, locations = _write(bench, definition, staged, batch_id, change, f"{scratch}/out{attempt}")
-        except (StepFailedError, QueryRefusedError):
-            if attempt < ATTEMPTS - 1 and bench.find_vanished(read):
-                continue
-            raise
-        batch = Batch(
-            table=definition.name,
-            batch_id=batch_id,
-            source=staged.source,
-            covers=covered,
-            parts=tuple(BatchPart(index, digest) for index, digest in sorted(staged.parts.items())),
-            rejected=staged.rejected,
-            loaded_at=datetime.now(UTC),
-            produced_by=str(bench.produced_by),
-            declared_empty_because=because,
-            late=late,
-            measured_against=lateness.newest,
-        )
-        try:
-            if vanished := bench.find_vanished(read):
-                raise _lost_while_read(definition, vanished)
-            published = bench.catalog.publish(
-                publications,
-                generation=known.generation,
-                produced_by=str(bench.produced_by),
-                batch=batch,
-                batch_before=before,
-                writer=bench.writer_token,
-            )
-        except ConflictError:
-            _delete_all(bench, locations)
-            if attempt == ATTEMPTS - 1:
-                raise
-            continue
-        # After any other error nobody knows whether it was published: gc finds what was not.
-        reach("load: published")
-        current = {item.version.location for item in published}
-        _delete_all(bench, [location for location in locations if location not in current])
-        changed = PartSet.of_indexes(item.version.index for item in published if item.is_changed)
-        return _Done(covered, changed, staged, late)
+            if done is not None:
+                return done
     raise AssertionError("unreachable")
+
+
+def _publish_once(
+    bench: Workbench,
+    definition: Definition,
+    everything: Staged,
+    batch_id: str,
+    covers: PartSet,
+    out: str,
+    *,
+    confirm: bool,
+    because: str,
+    is_last: bool,
+) -> _Done | None:
+    """None if it came too late, and is not the last attempt."""
+    with bench.catalog.snapshot() as reader:
+        known = bench.read_known(reader)
+        definition = known.find_stream(definition.name)
+        lateness = judge_batch(reader, definition, PartSet.of_indexes(everything.parts), batch_id, covers)
+        staged, late = _sift(bench, definition, everything, lateness)
+        rows = PartSet.of_indexes(staged.parts)
+        covered = covers if covers or not rows else PartSet.between(rows.first, rows.last)
+        if not confirm:
+            _check_plausible(definition, reader.existing_parts(definition.name), staged, rows, covered, covers)
+        before = reader.batch(definition.name, batch_id)
+        change = _find_change(reader, known, definition, staged, before, batch_id, covered, because, late)
+    if before is not None and bench.produced_by.is_outdone_by(before.produced_by):
+        raise ConflictError(
+            f"The batch {batch_id} of {definition.name} was loaded by {before.produced_by}, which is later than this try. "
+            "Nothing was loaded."
+        )
+    if change is None:
+        return _Done(covered, PartSet(), staged, late)
+    read = list(change.current.values())
+    try:
+        publications, locations = _write(bench, definition, staged, batch_id, change, out)
+    except (StepFailedError, QueryRefusedError):
+        if not is_last and bench.find_vanished(read):
+            return None
+        raise
+    batch = Batch(
+        table=definition.name,
+        batch_id=batch_id,
+        source=staged.source,
+        covers=covered,
+        parts=tuple(BatchPart(index, digest) for index, digest in sorted(staged.parts.items())),
+        rejected=staged.rejected,
+        loaded_at=datetime.now(UTC),
+        produced_by=str(bench.produced_by),
+        declared_empty_because=because,
+        late=late,
+        measured_against=lateness.newest,
+    )
+    try:
+        if vanished := bench.find_vanished(read):
+            raise _lost_while_read(definition, vanished)
+        published = bench.catalog.publish(
+            publications,
+            generation=known.generation,
+            produced_by=str(bench.produced_by),
+            batch=batch,
+            batch_before=before,
+            writer=bench.writer_token,
+        )
+    except ConflictError:
+        _delete_all(bench, locations)
+        if is_last:
+            raise
+        return None
+    # After any other error nobody knows whether it was published: gc finds what was not.
+    reach("load: published")
+    current = {item.version.location for item in published}
+    _delete_all(bench, [location for location in locations if location not in current])
+    changed = PartSet.of_indexes(item.version.index for item in published if item.is_changed)
+    return _Done(covered, changed, staged, late)
 
 
 def _delete_all(bench: Workbench, locations: Sequence[str]) -> None:

@@ -80,7 +80,7 @@ def acquire_lease(catalog: Catalog, view: str, index: int, owner: str) -> str:
             if token is not None:
                 return token
         if not has_told:
-            logger.info("%s[%s] is being computed by %s; waiting.", view, index, holder)
+            logger.info("%s[%s] is being worked on by %s; waiting.", view, index, holder)
             has_told = True
         time.sleep(LEASE_POLL_SECONDS)
 

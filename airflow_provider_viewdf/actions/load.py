@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from airflow_provider_viewdf.actions.lateness import count_late, judge_batch, set_aside
+from airflow_provider_viewdf.actions.leases import hold_lease
 from airflow_provider_viewdf.actions.look import empty_parts_that_are_gone
 from airflow_provider_viewdf.actions.unique import check_unique, set_repeated_aside
 from airflow_provider_viewdf.actions.workbench import Known, Workbench, read_snapshot
@@ -232,76 +234,117 @@ def _publish(
     confirm: bool,
     because: str,
 ) -> _Done:
-    everything = staged
-    for attempt in range(ATTEMPTS):
-        out = f"{scratch}/out{attempt}"
-        with bench.catalog.snapshot() as reader:
-            known = bench.read_known(reader)
-            definition = known.find_stream(definition.name)
-            lateness = judge_batch(reader, definition, PartSet.of_indexes(everything.parts), batch_id, covers)
-            staged, late = _sift(bench, definition, everything, lateness)
-            rows = PartSet.of_indexes(staged.parts)
-            covered = covers if covers or not rows else PartSet.between(rows.first, rows.last)
-            if not confirm:
-                _check_plausible(definition, reader.existing_parts(definition.name), staged, rows, covered, covers)
-            before = reader.batch(definition.name, batch_id)
-            change = _find_change(reader, known, definition, staged, before, batch_id, covered, because, late)
-        if before is not None and bench.produced_by.is_outdone_by(before.produced_by):
-            raise ConflictError(
-                f"The batch {batch_id} of {definition.name} was loaded by {before.produced_by}, which is later than this try. "
-                "Nothing was loaded."
+    """Publish a batch; again, if others changed meanwhile what it was based on.
+
+    Loads of one table go on side by side until one has come too late. That one, and those that begin after it, queue up: else a
+    load into parts that many others change could be too late again and again.
+    """
+    queue = f"load {definition.name}"
+    with ExitStack() as place:
+        is_queued = False
+        for attempt in range(ATTEMPTS):
+            if not is_queued and (attempt or bench.catalog.lease_holder(queue, 0) is not None):
+                place.enter_context(hold_lease(bench.catalog, queue, 0))
+                is_queued = True
+            out = f"{scratch}/out{attempt}"
+            is_last = attempt == ATTEMPTS - 1
+            done = _publish_once(
+                bench,
+                definition,
+                staged,
+                batch_id,
+                covers,
+                out,
+                on_error,
+                confirm=confirm,
+                because=because,
+                is_last=is_last,
             )
-        if change is None:
-            return _Done(covered, PartSet(), staged, late)
-        read = list(change.current.values())
-        try:
-            written = _write(bench, definition, staged, batch_id, change, out)
-        except (StepFailedError, QueryRefusedError):
-            if attempt < ATTEMPTS - 1 and bench.find_vanished(read):
-                continue
-            raise
-        if definition.unique and written and (problem := check_unique(bench, definition, out)) is not None:
-            if on_error == "reject" or attempt == ATTEMPTS - 1:
-                raise problem
-            everything = _sift_repeated(bench, definition, everything, out, f"{scratch}/in{attempt}")
-            continue
-        locations = _move(bench, definition, change, written, out)
-        batch = Batch(
-            table=definition.name,
-            batch_id=batch_id,
-            source=staged.source,
-            covers=covered,
-            parts=tuple(BatchPart(index, digest) for index, digest in sorted(staged.parts.items())),
-            rejected=staged.rejected,
-            loaded_at=datetime.now(UTC),
-            produced_by=str(bench.produced_by),
-            declared_empty_because=because,
-            late=late,
-            measured_against=lateness.newest,
-        )
-        try:
-            if vanished := bench.find_vanished(read):
-                raise _lost_while_read(definition, vanished)
-            published = bench.catalog.publish(
-                _offer(definition, change, locations),
-                generation=known.generation,
-                produced_by=str(bench.produced_by),
-                batch=batch,
-                batch_before=before,
-                writer=bench.writer_token,
-            )
-        except ConflictError:
-            _delete_all(bench, locations.values())
-            if attempt == ATTEMPTS - 1:
-                raise
-            continue
-        # After any other error nobody knows whether it was published: gc finds what was not.
-        reach("load: published")
-        current = {item.version.location for item in published}
-        _delete_all(bench, [location for location in locations.values() if location not in current])
-        changed = PartSet.of_indexes(item.version.index for item in published if item.is_changed)
-        return _Done(covered, changed, staged, late)
+            if isinstance(done, _Done):
+                return done
+            staged = done
     raise AssertionError("unreachable")
+
+
+def _publish_once(
+    bench: Workbench,
+    definition: Definition,
+    everything: Staged,
+    batch_id: str,
+    covers: PartSet,
+    out: str,
+    on_error: OnError,
+    *,
+    confirm: bool,
+    because: str,
+    is_last: bool,
+) -> _Done | Staged:
+    """What is to be published by another attempt, if this one came too late or some rows must stay out, and is not the last."""
+    with bench.catalog.snapshot() as reader:
+        known = bench.read_known(reader)
+        definition = known.find_stream(definition.name)
+        lateness = judge_batch(reader, definition, PartSet.of_indexes(everything.parts), batch_id, covers)
+        staged, late = _sift(bench, definition, everything, lateness)
+        rows = PartSet.of_indexes(staged.parts)
+        covered = covers if covers or not rows else PartSet.between(rows.first, rows.last)
+        if not confirm:
+            _check_plausible(definition, reader.existing_parts(definition.name), staged, rows, covered, covers)
+        before = reader.batch(definition.name, batch_id)
+        change = _find_change(reader, known, definition, staged, before, batch_id, covered, because, late)
+    if before is not None and bench.produced_by.is_outdone_by(before.produced_by):
+        raise ConflictError(
+            f"The batch {batch_id} of {definition.name} was loaded by {before.produced_by}, which is later than this try. "
+            "Nothing was loaded."
+        )
+    if change is None:
+        return _Done(covered, PartSet(), staged, late)
+    read = list(change.current.values())
+    try:
+        written = _write(bench, definition, staged, batch_id, change, out)
+    except (StepFailedError, QueryRefusedError):
+        if not is_last and bench.find_vanished(read):
+            return everything
+        raise
+    if definition.unique and written and (problem := check_unique(bench, definition, out)) is not None:
+        if on_error == "reject" or is_last:
+            raise problem
+        return _sift_repeated(bench, definition, everything, out, f"{out}-in")
+    locations = _move(bench, definition, change, written, out)
+    batch = Batch(
+        table=definition.name,
+        batch_id=batch_id,
+        source=staged.source,
+        covers=covered,
+        parts=tuple(BatchPart(index, digest) for index, digest in sorted(staged.parts.items())),
+        rejected=staged.rejected,
+        loaded_at=datetime.now(UTC),
+        produced_by=str(bench.produced_by),
+        declared_empty_because=because,
+        late=late,
+        measured_against=lateness.newest,
+    )
+    try:
+        if vanished := bench.find_vanished(read):
+            raise _lost_while_read(definition, vanished)
+        published = bench.catalog.publish(
+            _offer(definition, change, locations),
+            generation=known.generation,
+            produced_by=str(bench.produced_by),
+            batch=batch,
+            batch_before=before,
+            writer=bench.writer_token,
+        )
+    except ConflictError:
+        _delete_all(bench, locations.values())
+        if is_last:
+            raise
+        return everything
+    # After any other error nobody knows whether it was published: gc finds what was not.
+    reach("load: published")
+    current = {item.version.location for item in published}
+    _delete_all(bench, [location for location in locations.values() if location not in current])
+    changed = PartSet.of_indexes(item.version.index for item in published if item.is_changed)
+    return _Done(covered, changed, staged, late)
 
 
 def _delete_all(bench: Workbench, locations: Iterable[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,45 @@ def test_of_two_loads_of_a_batch_at_once_all_rows_are_of_the_one_that_finishes_l
         assert rows_of(world, "t") == [(0, 1)]
         warehouse.refresh()
         assert warehouse.verify().is_ok
+
+
+def test_a_load_waits_for_one_that_has_come_too_late_and_tries_again(
+    worlds: Worlds, open_spark: Sparks, spark: Any
+) -> None:
+    world = make_world(worlds, open_spark)
+    with world.place.open(spark) as warehouse, ThreadPoolExecutor(1) as threads:
+        catalog = warehouse._bench.catalog
+        token = catalog.acquire_lease("load S", 0, "elsewhere:1:01234567", 3600)
+        assert token is not None
+        waiting = threads.submit(perform, warehouse, CORRECT)
+        assert wait([waiting], 5).done == set()
+        world.check_answers(world.state)
+        catalog.release_lease(token)
+        waiting.result(120)
+        warehouse.refresh()
+        world.check_answers(states_along(world.state, [CORRECT])[-1])
+        assert catalog.lease_holder("load S", 0) is None
+
+
+def test_a_load_that_came_too_late_queues_up(worlds: Worlds, open_spark: Sparks, spark: Any, tmp_path: Path) -> None:
+    world = make_world(worlds, open_spark)
+    slow = start(world.place, [CORRECT], stop_at("load: moved"), str(tmp_path))
+    wait_until_stopped(slow)
+    with world.place.open(spark) as warehouse:
+        perform(warehouse, LATE)
+        perform(warehouse, ("load", "b", ((0, 7, "b", 7),), 1, 4))
+        token = warehouse._bench.catalog.acquire_lease("load S", 0, "elsewhere:1:01234567", 3600)
+        assert token is not None
+        assert slow.pid is not None
+        os.kill(slow.pid, signal.SIGCONT)
+        slow.join(5)
+        assert slow.is_alive()
+        assert rows_of(world, "a") == [(0, 1), (1, 2), (2, 3), (4, 4)]
+        warehouse._bench.catalog.release_lease(token)
+        slow.join(120)
+        assert slow.exitcode == 0
+        assert rows_of(world, "a") == [(0, 101), (1, 102), (3, 103), (5, 104)]
+        assert rows_of(world, "b") == [(0, 7)]
 
 
 @pytest.mark.parametrize("point", ["refresh: computed", "refresh many: moved"])

@@ -5,6 +5,7 @@ Each is forked from a server that has everything imported, so that starting one 
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import os
 import signal
@@ -28,6 +29,10 @@ from airflow_provider_viewdf.engine.sessions import open_session
 from airflow_provider_viewdf.errors import ViewDFError
 from airflow_provider_viewdf.versions import Producer
 from airflow_provider_viewdf.warehouse import Warehouse
+
+# Actions are imported when they are first needed; here they are wanted before the fork.
+for _action in ("apply", "collect_garbage", "load", "look", "query", "refresh_batch", "retire", "roll_up", "verify"):
+    importlib.import_module(f"airflow_provider_viewdf.actions.{_action}")
 
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["worker", "pytest"])

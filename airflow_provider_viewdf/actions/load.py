@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from uuid import uuid4
@@ -19,8 +19,10 @@ from airflow_provider_viewdf.engine.engine import StreamPart
 from airflow_provider_viewdf.engine.sources import describe_source, stage_rows
 from airflow_provider_viewdf.errors import (
     ArchivedPartError,
+    CatalogUnavailableError,
     ConflictError,
     ImplausibleBatchError,
+    LoadError,
     RejectedRowsError,
     UsageError,
 )
@@ -31,6 +33,7 @@ from airflow_provider_viewdf.planning.retention import describe_retention
 from airflow_provider_viewdf.planning.snapshot import descendants_of
 from airflow_provider_viewdf.reports import LoadResult
 from airflow_provider_viewdf.versions import (
+    LOST,
     Batch,
     BatchPart,
     ContentDigest,
@@ -39,6 +42,7 @@ from airflow_provider_viewdf.versions import (
     Publication,
     RejectedRow,
     StaleRange,
+    directory_of,
 )
 
 OnError = Literal["reject", "quarantine"]
@@ -93,13 +97,26 @@ def load_batch(
             raise _refuse_rows(definition, staged)
         batch_id = batch_id or _name_batch(staged, span)
         done = _publish(bench, definition, staged, batch_id, span, scratch, confirm=confirm, because="")
+    except OSError as error:
+        raise LoadError(
+            f"The warehouse at {bench.files.root} cannot be written: {error.strerror or error}. Nothing was loaded; "
+            "load it again when that is mended."
+        ) from error
     finally:
         bench.files.delete(scratch)
         bench.files.delete_empty_directories(scratch)
     seconds = time.monotonic() - started
     taken = done.staged
     return LoadResult(
-        definition.name, batch_id, taken.rows, done.covers, done.changed, taken.rejected, seconds, done.late
+        definition.name,
+        batch_id,
+        taken.rows,
+        done.covers,
+        done.changed,
+        taken.rejected,
+        seconds,
+        done.late,
+        done.restored,
     )
 
 
@@ -185,12 +202,16 @@ def _name_batch(staged: Staged, covers: PartSet) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    """What a load came to: the parts that the batch covers, those that it changed, the rows taken, and the late ones."""
+    """What a load came to: the parts that the batch covers, those that it changed, the rows taken, and the late ones.
+
+    `restored` are the parts whose files had been damaged, and which have all their rows again.
+    """
 
     covers: PartSet
     changed: PartSet
     staged: Staged
     late: LateCount
+    restored: PartSet = field(default_factory=PartSet)
 
 
 def _sift(bench: Workbench, definition: Definition, staged: Staged, lateness: Lateness) -> tuple[Staged, LateCount]:
@@ -247,20 +268,26 @@ def _publish(
         )
         current: set[str] = set()
         try:
+            is_known = True
             published = bench.catalog.publish(
                 publications, generation=known.generation, produced_by=str(bench.produced_by), batch=batch
             )
-            current = {item.version.location for item in published}
-        except ConflictError:
+            current = {directory_of(item.version.location) for item in published}
+        except (ConflictError, CatalogUnavailableError) as error:
+            # If the database went away, the batch may have been published after all: then there is nothing to do the next
+            # time, and the files are in use. If not, gc finds them.
+            is_known = isinstance(error, ConflictError)
             if attempt == ATTEMPTS - 1:
                 raise
             continue
         finally:
             for location in locations:
-                if location not in current:
+                if location not in current and is_known:
                     bench.files.delete(location)
         changed = PartSet.of_indexes(item.version.index for item in published if item.is_changed)
-        return _Done(covered, changed, staged, late)
+        lost = PartSet.of_indexes(index for index, version in change.current.items() if version.is_lost)
+        restored = lost - PartSet.of_indexes(item.version.index for item in published if item.version.is_lost)
+        return _Done(covered, changed, staged, late, restored)
     raise AssertionError("unreachable")
 
 
@@ -295,12 +322,19 @@ def _check_plausible(
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What a batch changes: by part its digest after, and the versions there are now."""
+    """What a batch changes: by part its digest after, what other batches brought, and the versions there are now."""
 
     digests: Mapping[int, ContentDigest]
-    others: Mapping[int, ContentDigest]
+    others: Mapping[int, Mapping[str, ContentDigest]]
     current: Mapping[int, PartVersion]
     bounds: Bounds
+
+    def needs_files(self, index: int) -> bool:
+        """Whether the rows of a part have to be written: there are some, and they do not lie where they are."""
+        present = self.current.get(index)
+        return self.digests[index].rows > 0 and (
+            present is None or present.digest != self.digests[index] or present.is_lost
+        )
 
 
 def _find_change(
@@ -318,6 +352,9 @@ def _find_change(
     had = {part.index: part.digest for part in before.parts} if before else {}
     affected = PartSet.of_indexes(index for index in {*had, *staged.parts} if had.get(index) != staged.parts.get(index))
     created = (covered | PartSet.of_indexes(staged.parts)) - reader.existing_parts(definition.name)
+    # Rows that were lost are written again, although the batch is what it was.
+    present = reader.current_versions(definition.name, PartSet.of_indexes(staged.parts)) if staged.parts else []
+    affected |= PartSet.of_indexes(version.index for version in present if version.is_lost)
     if (
         before is not None
         and not affected
@@ -332,11 +369,10 @@ def _find_change(
     _refuse_archived(reader, definition, touched)
     by_batch = reader.batches_of_parts(definition.name, affected)
     digests: dict[int, ContentDigest] = {}
-    others: dict[int, ContentDigest] = {}
+    others: dict[int, dict[str, ContentDigest]] = {}
     for index in touched:
-        rest = [digest for other, digest in by_batch.get(index, {}).items() if other != batch_id]
-        others[index] = sum(rest, ContentDigest())
-        digests[index] = others[index] + staged.parts.get(index, ContentDigest())
+        others[index] = {other: digest for other, digest in by_batch.get(index, {}).items() if other != batch_id}
+        digests[index] = sum(others[index].values(), staged.parts.get(index, ContentDigest()))
     current = {version.index: version for version in reader.current_versions(definition.name, touched)}
     names = descendants_of(known.definitions, definition.name)
     snapshot = read_snapshot(reader, known, known.definitions if names else [fold(definition.name)])
@@ -360,17 +396,18 @@ def _write(
     bench: Workbench, definition: Definition, staged: Staged, batch_id: str, change: _Change, out: str
 ) -> tuple[list[Publication], list[str]]:
     """Write the new content of every part that changes, and say what is to be published."""
+    readable = _find_readable(bench, definition, change)
     written = {
         index: bench.new_location(definition, index, _number(change.current.get(index)))
-        for index, digest in change.digests.items()
-        if digest.rows and (index not in change.current or change.current[index].digest != digest)
+        for index in change.digests
+        if change.needs_files(index) and (readable[index] or index in staged.parts)
     }
     if written:
         parts = [
             StreamPart(
                 index,
-                change.current[index].location if index in change.current else "",
-                bool(change.others[index].rows),
+                change.current[index].location.removeprefix(LOST) if index in change.current else "",
+                bool(readable[index]),
                 index in staged.parts,
             )
             for index in written
@@ -386,7 +423,8 @@ def _write(
             table=definition.name,
             index=index,
             replaces=_number(change.current.get(index)),
-            location=written.get(index, ""),
+            # As long as the rows of another batch are lost, the part is.
+            location=("" if readable[index] == change.others[index] else LOST) + written.get(index, ""),
             digest=digest,
             definition_digest=definition.digest,
             inputs=(),
@@ -397,6 +435,20 @@ def _write(
         for index, digest in sorted(change.digests.items())
     ]
     return publications, list(written.values())
+
+
+def _find_readable(bench: Workbench, definition: Definition, change: _Change) -> dict[int, Mapping[str, ContentDigest]]:
+    """By part: what other batches brought and can still be read. That is all of it, but for parts whose files were damaged."""
+    found = dict(change.others)
+    for index, version in change.current.items():
+        if version.is_lost:
+            place = directory_of(version.location)
+            restored = bench.open_engine().digest_batches(definition.columns, place) if place else {}
+            # Rows of a batch that was corrected meanwhile count as lost.
+            found[index] = {
+                batch: digest for batch, digest in change.others[index].items() if restored.get(batch) == digest
+            }
+    return found
 
 
 def _number(version: PartVersion | None) -> int | None:

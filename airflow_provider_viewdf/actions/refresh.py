@@ -18,7 +18,7 @@ from airflow_provider_viewdf.catalog import Catalog
 from airflow_provider_viewdf.compiler import CompiledPart, compile_part
 from airflow_provider_viewdf.definitions import Definition, fold
 from airflow_provider_viewdf.engine.engine import InputTable
-from airflow_provider_viewdf.errors import ConflictError, QueryRefusedError, StepFailedError
+from airflow_provider_viewdf.errors import CatalogUnavailableError, ConflictError, QueryRefusedError, StepFailedError
 from airflow_provider_viewdf.parts import PartRange, PartSet
 from airflow_provider_viewdf.planning import Agenda, Bounds, Snapshot, Step
 from airflow_provider_viewdf.planning.snapshot import ancestors_of
@@ -75,8 +75,9 @@ def refresh_parts(
                 _remember_skipped(bench, known, agenda.skipped)
                 if only_these:
                     _remember_incomplete(bench, known, agenda, views)
-        except ConflictError as conflict:
-            # Somebody changed definitions meanwhile, say: what is done is done, the rest is planned anew.
+        except (ConflictError, CatalogUnavailableError) as conflict:
+            # Somebody changed definitions meanwhile, or the database was restarted: what is done is done, the rest is
+            # planned anew.
             if attempt == ATTEMPTS - 1:
                 raise
             logger.info("%s", conflict)
@@ -224,14 +225,19 @@ def _compute(bench: Workbench, known: Known, agenda: Agenda, step: Step, task: _
             f"{definition.describe_part(step.index)} could not be computed by {step.rule.upper()}: {error}"
         ) from None
     publication = make_publication(definition, agenda, step, task, location if digest.rows else "", digest)
-    published = None
+    is_unused = digest.rows > 0
     try:
         published = bench.catalog.publish(
             [publication], generation=known.generation, produced_by=str(bench.produced_by)
         )[0]
+        is_unused = is_unused and published.version.location != location
         return published
+    except CatalogUnavailableError:
+        # It may have been published after all. If not, gc finds the files.
+        is_unused = False
+        raise
     finally:
-        if digest.rows and (published is None or published.version.location != location):
+        if is_unused:
             bench.files.delete(location)
 
 
@@ -313,7 +319,11 @@ def hold_lease(catalog: Catalog, view: str, index: int) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
-        catalog.release_lease(token)
+        try:
+            catalog.release_lease(token)
+        except CatalogUnavailableError as error:
+            # It ends by itself. What went wrong before must not be hidden by this.
+            logger.warning("The lease of %s[%s] could not be released: %s", view, index, error)
 
 
 def name_owner() -> str:

@@ -25,7 +25,14 @@ from airflow_provider_viewdf.compiler import BatchInput, CompiledBatch, compile_
 from airflow_provider_viewdf.definitions import Definition, Rule, fold
 from airflow_provider_viewdf.engine.batch_writes import PART_COLUMN, ValuesTable, compute_batch
 from airflow_provider_viewdf.engine.engine import InputTable
-from airflow_provider_viewdf.errors import ConflictError, LanguageError, QueryRefusedError, StepFailedError, ViewDFError
+from airflow_provider_viewdf.errors import (
+    CatalogUnavailableError,
+    ConflictError,
+    LanguageError,
+    QueryRefusedError,
+    StepFailedError,
+    ViewDFError,
+)
 from airflow_provider_viewdf.parts import PartSet
 from airflow_provider_viewdf.planning import Agenda, Step
 from airflow_provider_viewdf.reports import StepReport
@@ -234,11 +241,16 @@ class BatchRunner:
             for step in steps
         ]
         done: dict[int, Published] = {}
+        unused = dict(locations)
         try:
             for chosen in self._publish_all_or_each(offered):
                 done[chosen.version.index] = chosen
+        except CatalogUnavailableError:
+            # They may have been published after all. If not, gc finds the files.
+            unused.clear()
+            raise
         finally:
-            for index, location in locations.items():
+            for index, location in unused.items():
                 if index not in done or done[index].version.location != location:
                     self.bench.files.delete(location)
         for step in steps:
@@ -293,4 +305,8 @@ def _hold_leases(catalog: Catalog, steps: Sequence[Step]) -> Iterator[set[int]]:
     finally:
         ended.set()
         thread.join()
-        catalog.release_leases(list(tokens.values()))
+        try:
+            catalog.release_leases(list(tokens.values()))
+        except CatalogUnavailableError as error:
+            # They end by themselves. What went wrong before must not be hidden by this.
+            logger.warning("The leases of %d parts of %s could not be released: %s", len(tokens), view, error)

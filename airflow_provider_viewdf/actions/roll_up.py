@@ -13,9 +13,10 @@ from airflow_provider_viewdf.actions.workbench import Known, Workbench
 from airflow_provider_viewdf.definitions import Column, Definition
 from airflow_provider_viewdf.engine.engine import BATCH_COLUMN
 from airflow_provider_viewdf.engine.shared_files import name_shared, write_shared
+from airflow_provider_viewdf.errors import CatalogUnavailableError
 from airflow_provider_viewdf.parts import Partitioning, PartRange, PartSet
 from airflow_provider_viewdf.reports import RolledUp, RollUpReport
-from airflow_provider_viewdf.versions import ARCHIVED, Move, PartVersion, directory_of
+from airflow_provider_viewdf.versions import Move, PartVersion, directory_of
 
 # Larger parts are no small files, and gain nothing.
 MOST_ROWS_OF_A_PART = 1_000_000
@@ -51,7 +52,7 @@ def find_groups(
     end = definition.partitioning.end_of(max(version.index for version in versions)) - older_than
     by_span: dict[int, list[PartVersion]] = {}
     for version in versions:
-        if version.location not in ("", ARCHIVED) and version.rows <= MOST_ROWS_OF_A_PART:
+        if version.has_files and version.rows <= MOST_ROWS_OF_A_PART:
             number = spans.index_at(definition.partitioning.start_of(version.index))
             if spans.end_of(number) <= end:
                 by_span.setdefault(number, []).append(version)
@@ -65,7 +66,7 @@ def _roll_up(bench: Workbench, known: Known, definition: Definition, group: Sequ
     rows = sum(version.rows for version in group)
     directory = name_shared(definition.name, PartRange(parts.first, parts.last))
     extra = (Column(BATCH_COLUMN, "string"),) if definition.kind == "stream" else ()
-    moved = 0
+    moved, is_known = 0, True
     try:
         digests = write_shared(
             bench.open_engine(),
@@ -81,8 +82,11 @@ def _roll_up(bench: Workbench, known: Known, definition: Definition, group: Sequ
             return RolledUp(definition.name, parts, left_because=f"the rows of {found} are not those that were written")
         moves = [Move(version, f"{directory}#{version.index}") for version in group]
         moved = bench.catalog.relocate(moves, generation=known.generation)
+    except CatalogUnavailableError:
+        is_known = False
+        raise
     finally:
-        if not moved:
+        if not moved and is_known:
             bench.files.delete(directory)
             bench.files.delete_empty_directories(directory)
     if not moved:

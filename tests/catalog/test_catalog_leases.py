@@ -76,3 +76,11 @@ def test_of_many_threads_one_gets_the_lease(catalog: Catalog) -> None:
     with ThreadPoolExecutor(8) as threads:
         tokens = list(threads.map(lambda number: catalog.acquire_lease("V", 5, f"owner {number}", 60), range(24)))
     assert sum(token is not None for token in tokens) == 1
+
+
+def test_lease_from_a_clock_that_was_hours_ahead_blocks_nobody(catalog: Catalog) -> None:
+    # Taken at a time that is, by the clock of now, an hour off.
+    assert catalog.acquire_lease("V", 5, "one", 3_600)
+    token = catalog.acquire_lease("V", 5, "two", 60)
+    assert token
+    assert catalog.lease_holder("V", 5) == "two"

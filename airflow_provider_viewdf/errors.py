@@ -23,8 +23,10 @@
     │   └── TooManyLateRowsError         more of its rows come too late than can be set aside
     ├── ArchivedPartError            rows of parts that are no longer kept
     ├── StepFailedError              Spark could not compute a part
+    │   └── DamagedPartError             the files of a part are not what was written
     ├── CatalogError                 the catalog cannot be used as it is
     │   ├── CatalogVersionError          it is older or newer than this package
+    │   ├── CatalogUnavailableError      its database went away
     │   ├── ConflictError                someone else changed what this change is based on
     │   └── LostFilesError               a writer was taken for dead, and its files may be gone
     ├── PartDateError                an Airflow run that names no part
@@ -165,12 +167,20 @@ class StepFailedError(ViewDFError):
     """Spark could not compute a part."""
 
 
+class DamagedPartError(StepFailedError):
+    """The files of a part are gone, cannot be read, or are not what was written."""
+
+
 class CatalogError(ViewDFError):
     """The catalog cannot be used as it is."""
 
 
 class CatalogVersionError(CatalogError):
     """The catalog's tables are of another version than this package's."""
+
+
+class CatalogUnavailableError(CatalogError):
+    """The database of the catalog went away. Whether the last transaction took effect is not known."""
 
 
 class ConflictError(CatalogError):

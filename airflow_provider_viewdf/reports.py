@@ -17,7 +17,8 @@ Outcome = Literal["planned", "published", "kept"]
 class LoadResult:
     """What a load did. `changed` are the parts with a new version; none if the batch was there already.
 
-    `rows` came into their parts; `late` says how many of these came late, and how many late ones did not.
+    `rows` came into their parts; `late` says how many of these came late, and how many late ones did not. `restored` are
+    parts whose files had been damaged, and which have all their rows again.
     """
 
     table: str
@@ -28,6 +29,7 @@ class LoadResult:
     rejected: tuple[RejectedRow, ...]
     seconds: float
     late: LateCount = field(default_factory=LateCount)
+    restored: PartSet = field(default_factory=PartSet)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +286,37 @@ class RolledUp:
     parts: PartSet
     rows: int = 0
     left_because: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedPart:
+    """A part whose files are not what was written, what is wrong with them, and what became of it.
+
+    Outcomes: "restored" (its rows are back, nothing else changes), "recomputed" (it has other rows now), "registered" (of an
+    external stream: as its files are now), "load again" (`remedy` says what), "left" (`remedy` says why), and "found" where
+    nothing was to be changed.
+    """
+
+    table: str
+    index: int
+    time: datetime
+    problem: str
+    outcome: Literal["restored", "recomputed", "registered", "load again", "left", "found"]
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RepairReport:
+    """What a repair looked at, and which parts it found damaged."""
+
+    checked: int
+    damaged: tuple[DamagedPart, ...]
+    seconds: float = 0.0
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether nothing is left to be done."""
+        return all(item.outcome in ("restored", "recomputed", "registered") for item in self.damaged)
 
 
 @dataclass(frozen=True, slots=True)

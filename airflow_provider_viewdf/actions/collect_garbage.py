@@ -32,7 +32,7 @@ def collect_garbage(bench: Workbench, grace: timedelta) -> CleanUpReport:
         if version.location not in ("", ARCHIVED) and not version.files
     ]
     # A directory that parts share is removed with the last of them.
-    paths = [path for path in dict.fromkeys((*gone, *unused)) if path not in in_use]
+    paths = [path for path in dict.fromkeys((*gone, *unused)) if path and path not in in_use]
     for path in paths:
         bench.files.discard(path)
         reach("gc: directory removed")

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from uuid import uuid4
 
 from airflow_provider_viewdf.catalog import Catalog
+from airflow_provider_viewdf.errors import CatalogUnavailableError
 
 logger = logging.getLogger("airflow_provider_viewdf")
 
@@ -64,7 +65,11 @@ def renewing(catalog: Catalog, tokens: Sequence[str], what: str) -> Iterator[Non
     finally:
         ended.set()
         thread.join()
-        catalog.release_leases(tokens)
+        try:
+            catalog.release_leases(tokens)
+        except CatalogUnavailableError as error:
+            # It ends by itself. What went wrong before must not be hidden by this.
+            logger.warning("The lease of %s could not be released: %s", what, error)
 
 
 def acquire_lease(catalog: Catalog, view: str, index: int, owner: str) -> str:

@@ -6,7 +6,7 @@ import hashlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -21,8 +21,10 @@ from airflow_provider_viewdf.engine.engine import StreamPart
 from airflow_provider_viewdf.engine.sources import describe_source, stage_rows
 from airflow_provider_viewdf.errors import (
     ArchivedPartError,
+    CatalogUnavailableError,
     ConflictError,
     ImplausibleBatchError,
+    LoadError,
     QueryRefusedError,
     RejectedRowsError,
     StepFailedError,
@@ -36,6 +38,7 @@ from airflow_provider_viewdf.planning.retention import describe_retention
 from airflow_provider_viewdf.planning.snapshot import descendants_of
 from airflow_provider_viewdf.reports import LoadResult
 from airflow_provider_viewdf.versions import (
+    LOST,
     Batch,
     BatchPart,
     ContentDigest,
@@ -44,6 +47,7 @@ from airflow_provider_viewdf.versions import (
     Publication,
     RejectedRow,
     StaleRange,
+    directory_of,
 )
 
 OnError = Literal["reject", "quarantine"]
@@ -100,13 +104,26 @@ def load_batch(
                 raise _refuse_rows(definition, staged)
             batch_id = batch_id or _name_batch(staged, span)
             done = _publish(working, definition, staged, batch_id, span, scratch, on_error, confirm=confirm, because="")
+        except OSError as error:
+            raise LoadError(
+                f"The warehouse at {bench.files.root} cannot be written: {error.strerror or error}. Nothing was loaded; "
+                "load it again when that is mended."
+            ) from error
         finally:
             bench.files.delete(scratch)
             bench.files.delete_empty_directories(scratch)
     seconds = time.monotonic() - started
     taken = done.staged
     return LoadResult(
-        definition.name, batch_id, taken.rows, done.covers, done.changed, taken.rejected, seconds, done.late
+        definition.name,
+        batch_id,
+        taken.rows,
+        done.covers,
+        done.changed,
+        taken.rejected,
+        seconds,
+        done.late,
+        done.restored,
     )
 
 
@@ -193,12 +210,16 @@ def _name_batch(staged: Staged, covers: PartSet) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    """What a load came to: the parts that the batch covers, those that it changed, the rows taken, and the late ones."""
+    """What a load came to: the parts that the batch covers, those that it changed, the rows taken, and the late ones.
+
+    `restored` are the parts whose files had been damaged, and which have all their rows again.
+    """
 
     covers: PartSet
     changed: PartSet
     staged: Staged
     late: LateCount
+    restored: PartSet = field(default_factory=PartSet)
 
 
 def _sift(bench: Workbench, definition: Definition, staged: Staged, lateness: Lateness) -> tuple[Staged, LateCount]:
@@ -300,7 +321,8 @@ def _publish_once(
         return _Done(covered, PartSet(), staged, late)
     read = list(change.current.values())
     try:
-        written = _write(bench, definition, staged, batch_id, change, out)
+        readable = _find_readable(bench, definition, change)
+        written = _write(bench, definition, staged, batch_id, change, readable, out)
     except (StepFailedError, QueryRefusedError):
         if not is_last and bench.find_vanished(read):
             return everything
@@ -327,7 +349,7 @@ def _publish_once(
         if vanished := bench.find_vanished(read):
             raise _lost_while_read(definition, vanished)
         published = bench.catalog.publish(
-            _offer(definition, change, locations),
+            _offer(definition, change, readable, locations),
             generation=known.generation,
             produced_by=str(bench.produced_by),
             batch=batch,
@@ -339,12 +361,19 @@ def _publish_once(
         if is_last:
             raise
         return everything
-    # After any other error nobody knows whether it was published: gc finds what was not.
+    except CatalogUnavailableError:
+        # The database went away, and the batch may have been published after all: then there is nothing to do the next time,
+        # and the files are in use. If not, gc finds them, as after any other error.
+        if is_last:
+            raise
+        return everything
     reach("load: published")
-    current = {item.version.location for item in published}
+    current = {directory_of(item.version.location) for item in published}
     _delete_all(bench, [location for location in locations.values() if location not in current])
     changed = PartSet.of_indexes(item.version.index for item in published if item.is_changed)
-    return _Done(covered, changed, staged, late)
+    lost = PartSet.of_indexes(index for index, version in change.current.items() if version.is_lost)
+    restored = lost - PartSet.of_indexes(item.version.index for item in published if item.version.is_lost)
+    return _Done(covered, changed, staged, late, restored)
 
 
 def _delete_all(bench: Workbench, locations: Iterable[str]) -> None:
@@ -388,14 +417,25 @@ def _check_plausible(
             )
 
 
+# What batches brought, by part and batch.
+_ByBatch = Mapping[int, Mapping[str, ContentDigest]]
+
+
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What a batch changes: by part its digest after, and the versions there are now."""
+    """What a batch changes: by part its digest after, what other batches brought, and the versions there are now."""
 
     digests: Mapping[int, ContentDigest]
-    others: Mapping[int, ContentDigest]
+    others: _ByBatch
     current: Mapping[int, PartVersion]
     bounds: Bounds
+
+    def needs_files(self, index: int) -> bool:
+        """Whether the rows of a part have to be written: there are some, and they do not lie where they are."""
+        present = self.current.get(index)
+        return self.digests[index].rows > 0 and (
+            present is None or present.digest != self.digests[index] or present.is_lost
+        )
 
 
 def _find_change(
@@ -413,6 +453,9 @@ def _find_change(
     had = {part.index: part.digest for part in before.parts} if before else {}
     affected = PartSet.of_indexes(index for index in {*had, *staged.parts} if had.get(index) != staged.parts.get(index))
     created = (covered | PartSet.of_indexes(staged.parts)) - reader.existing_parts(definition.name)
+    # Rows that were lost are written again, although the batch is what it was.
+    present = reader.current_versions(definition.name, PartSet.of_indexes(staged.parts)) if staged.parts else []
+    affected |= PartSet.of_indexes(version.index for version in present if version.is_lost)
     if (
         before is not None
         and not affected
@@ -427,11 +470,10 @@ def _find_change(
     _refuse_archived(reader, definition, touched)
     by_batch = reader.batches_of_parts(definition.name, affected)
     digests: dict[int, ContentDigest] = {}
-    others: dict[int, ContentDigest] = {}
+    others: dict[int, dict[str, ContentDigest]] = {}
     for index in touched:
-        rest = [digest for other, digest in by_batch.get(index, {}).items() if other != batch_id]
-        others[index] = sum(rest, ContentDigest())
-        digests[index] = others[index] + staged.parts.get(index, ContentDigest())
+        others[index] = {other: digest for other, digest in by_batch.get(index, {}).items() if other != batch_id}
+        digests[index] = sum(others[index].values(), staged.parts.get(index, ContentDigest()))
     current = {version.index: version for version in reader.current_versions(definition.name, touched)}
     names = descendants_of(known.definitions, definition.name)
     snapshot = read_snapshot(reader, known, known.definitions if names else [fold(definition.name)])
@@ -452,20 +494,24 @@ def _refuse_archived(reader: CatalogReader, definition: Definition, touched: Par
 
 
 def _write(
-    bench: Workbench, definition: Definition, staged: Staged, batch_id: str, change: _Change, out: str
+    bench: Workbench,
+    definition: Definition,
+    staged: Staged,
+    batch_id: str,
+    change: _Change,
+    readable: _ByBatch,
+    out: str,
 ) -> list[int]:
     """Write the new content of every part that changes and has rows, below `<out>/__part=<index>`: which parts these are."""
     written = [
-        index
-        for index, digest in change.digests.items()
-        if digest.rows and (index not in change.current or change.current[index].digest != digest)
+        index for index in change.digests if change.needs_files(index) and (readable[index] or index in staged.parts)
     ]
     if written:
         parts = [
             StreamPart(
                 index,
-                change.current[index].location if index in change.current else "",
-                bool(change.others[index].rows),
+                change.current[index].location.removeprefix(LOST) if index in change.current else "",
+                bool(readable[index]),
                 index in staged.parts,
             )
             for index in written
@@ -489,14 +535,17 @@ def _move(
     return locations
 
 
-def _offer(definition: Definition, change: _Change, locations: Mapping[int, str]) -> list[Publication]:
+def _offer(
+    definition: Definition, change: _Change, readable: _ByBatch, locations: Mapping[int, str]
+) -> list[Publication]:
     late = _find_stale(definition, change)
     return [
         Publication(
             table=definition.name,
             index=index,
             replaces=_number(change.current.get(index)),
-            location=locations.get(index, ""),
+            # As long as the rows of another batch are lost, the part is.
+            location=("" if readable[index] == change.others[index] else LOST) + locations.get(index, ""),
             digest=digest,
             definition_digest=definition.digest,
             inputs=(),
@@ -506,6 +555,20 @@ def _offer(definition: Definition, change: _Change, locations: Mapping[int, str]
         )
         for index, digest in sorted(change.digests.items())
     ]
+
+
+def _find_readable(bench: Workbench, definition: Definition, change: _Change) -> _ByBatch:
+    """By part: what other batches brought and can still be read. That is all of it, but for parts whose files were damaged."""
+    found = dict(change.others)
+    for index, version in change.current.items():
+        if version.is_lost:
+            place = directory_of(version.location)
+            restored = bench.open_engine().digest_batches(definition.columns, place) if place else {}
+            # Rows of a batch that was corrected meanwhile count as lost.
+            found[index] = {
+                batch: digest for batch, digest in change.others[index].items() if restored.get(batch) == digest
+            }
+    return found
 
 
 def _number(version: PartVersion | None) -> int | None:

@@ -107,6 +107,11 @@ def _read_versions(reader: CatalogReader, known: Known, item: QueryInput) -> lis
     versions = reader.current_versions(item.table, item.parts) if item.parts else []
     definition = known.find(item.table)
     retired = [version.index for version in versions if version.is_retired]
+    if retired and not definition.owners:
+        raise MissingPartError(
+            f"The query reads {definition.describe_parts(PartSet.of_indexes(retired))}, whose files were damaged. "
+            f"Compute it again: viewdf refresh {definition.name}"
+        )
     if retired:
         owners = " and ".join(definition.owners)
         raise MissingPartError(

@@ -13,7 +13,7 @@ from airflow_provider_viewdf.actions.workbench import Known, Workbench, dimensio
 from airflow_provider_viewdf.compiler import CompiledPart, compile_part
 from airflow_provider_viewdf.definitions import Definition, fold
 from airflow_provider_viewdf.engine.engine import InputTable
-from airflow_provider_viewdf.errors import ConflictError, QueryRefusedError, StepFailedError
+from airflow_provider_viewdf.errors import CatalogUnavailableError, ConflictError, QueryRefusedError, StepFailedError
 from airflow_provider_viewdf.fail_points import reach
 from airflow_provider_viewdf.parts import PartRange, PartSet
 from airflow_provider_viewdf.planning import Agenda, Bounds, Snapshot, Step
@@ -84,8 +84,9 @@ def _refresh(
                 _remember_skipped(bench, known, agenda.skipped)
                 if only_these:
                     _remember_incomplete(bench, known, agenda, views)
-        except ConflictError as conflict:
-            # Somebody changed definitions meanwhile, say: what is done is done, the rest is planned anew.
+        except (ConflictError, CatalogUnavailableError) as conflict:
+            # Somebody changed definitions meanwhile, or the database was restarted: what is done is done, the rest is
+            # planned anew.
             if attempt == ATTEMPTS - 1:
                 raise
             logger.info("%s", conflict)

@@ -17,7 +17,7 @@ from airflow_provider_viewdf.errors import QueryRefusedError, StepFailedError
 from airflow_provider_viewdf.fail_points import reach
 from airflow_provider_viewdf.parts import Partitioning, PartRange, PartSet
 from airflow_provider_viewdf.reports import RolledUp, RollUpReport
-from airflow_provider_viewdf.versions import ARCHIVED, Move, PartVersion, directory_of
+from airflow_provider_viewdf.versions import Move, PartVersion, directory_of
 
 # Larger parts are no small files, and gain nothing.
 MOST_ROWS_OF_A_PART = 1_000_000
@@ -57,7 +57,7 @@ def find_groups(
     end = definition.partitioning.end_of(max(version.index for version in versions)) - older_than
     by_span: dict[int, list[PartVersion]] = {}
     for version in versions:
-        if version.location not in ("", ARCHIVED) and version.rows <= MOST_ROWS_OF_A_PART:
+        if version.has_files and version.rows <= MOST_ROWS_OF_A_PART:
             number = spans.index_at(definition.partitioning.start_of(version.index))
             if spans.end_of(number) <= end:
                 by_span.setdefault(number, []).append(version)

@@ -13,8 +13,8 @@ from airflow_provider_viewdf.actions.leases import LEASE_SECONDS, name_owner, re
 from airflow_provider_viewdf.catalog import Catalog, CatalogReader
 from airflow_provider_viewdf.definitions import Definition, fold
 from airflow_provider_viewdf.engine.part_files import PartFiles
-from airflow_provider_viewdf.errors import UnknownTableError, UsageError
-from airflow_provider_viewdf.language import parse_script
+from airflow_provider_viewdf.errors import DamagedPartError, UnknownTableError, UsageError
+from airflow_provider_viewdf.language import parse_stored_script
 from airflow_provider_viewdf.parts import PartSet
 from airflow_provider_viewdf.planning import Snapshot
 from airflow_provider_viewdf.translate.translation import Translation
@@ -88,7 +88,7 @@ class Workbench:
         """The definitions of a snapshot, parsed once for each generation."""
         if self._known is None or self._known.generation != reader.generation:
             records = {fold(record.name): record for record in reader.definitions()}
-            parsed = parse_script(";\n".join(_parsed_text(record) for record in records.values()))
+            parsed = parse_stored_script(";\n".join(_parsed_text(record) for record in records.values()))
             self._known = Known(
                 reader.generation,
                 {fold(item.name): _restore(item, records[fold(item.name)]) for item in parsed},
@@ -116,7 +116,7 @@ class Workbench:
         """
         wanted: dict[str, list[PartVersion]] = {}
         for version in versions:
-            if version.location and not version.files:
+            if version.has_files:
                 wanted.setdefault(fold(version.table), []).append(version)
         for key, found in wanted.items():
             with self.catalog.snapshot() as reader:
@@ -184,6 +184,12 @@ def input_table(
     """A temporary view over the files of part versions, of the warehouse or of an external stream."""
     from airflow_provider_viewdf.engine.engine import InputTable
 
+    lost = PartSet.of_indexes(version.index for version in versions if version.is_lost)
+    if lost:
+        raise DamagedPartError(
+            f"{definition.describe_parts(lost)} lost rows when files were damaged. What brought them has to be loaded again; "
+            f"this lists it: viewdf repair {definition.name}"
+        )
     locations = tuple((version.index, version.location) for version in versions if version.location)
     external = None
     if definition.is_external:

@@ -13,12 +13,16 @@ from typing import Any
 from weakref import WeakSet
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError, StatementError
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError, StatementError
 
-from airflow_provider_viewdf.errors import CatalogError, ViewDFError
+from airflow_provider_viewdf.errors import CatalogError, CatalogUnavailableError, ViewDFError
 
 BUSY_SECONDS = 60
 CONNECT_SECONDS = 10
+
+# A database server is restarted in less.
+RECONNECT_SECONDS = 30
+RECONNECT_POLL_SECONDS = 0.2
 
 _engines: WeakSet[Engine] = WeakSet()
 
@@ -45,15 +49,27 @@ class Database:
         engine = self.engine
         if engine.dialect.name == "postgresql":
             engine = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-        with self._translated_errors(), engine.connect() as connection, connection.begin():
+        with self._translated_errors(), self._connect(engine) as connection, connection.begin():
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction that commits at the end. On SQLite it is the only one that writes from its start."""
         engine = self.engine.execution_options(viewdf_writes=True)
-        with self._translated_errors(), engine.begin() as connection:
+        with self._translated_errors(), self._connect(engine) as connection, connection.begin():
             yield connection
+
+    @staticmethod
+    def _connect(engine: Engine) -> Connection:
+        """A connection. While the database does not answer, it may be about to come back: nothing has been asked of it yet."""
+        deadline = time.monotonic() + RECONNECT_SECONDS
+        while True:
+            try:
+                return engine.connect()
+            except OperationalError:
+                if engine.dialect.name == "sqlite" or time.monotonic() > deadline:
+                    raise
+            time.sleep(RECONNECT_POLL_SECONDS)
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
@@ -63,7 +79,22 @@ class Database:
             # SQLAlchemy wraps what a column type objects to, such as a time without a zone.
             if isinstance(error, StatementError) and isinstance(error.orig, ViewDFError):
                 raise error.orig from None
+            if self.engine.dialect.name != "sqlite" and _is_gone(error):
+                raise CatalogUnavailableError(
+                    f"The catalog at {self.url} went away: {first_line(error)}. Nothing is lost; try again when it is back."
+                ) from error
             raise CatalogError(f"The catalog at {self.url} failed: {first_line(error)}.") from error
+
+
+def _is_gone(error: SQLAlchemyError) -> bool:
+    """Whether a connection broke, or none could be made: not that a statement was wrong, or waited too long for others."""
+    if not isinstance(error, DBAPIError):
+        return False
+    state = getattr(error.orig, "sqlstate", None)
+    # The server says 57P01 to 57P03 when it shuts down or starts up; a broken connection has no state.
+    return error.connection_invalidated or (
+        isinstance(error, OperationalError) and (state is None or state[:3] == "57P")
+    )
 
 
 def open_database(url: str, *, create: bool = True) -> Database:

@@ -75,6 +75,7 @@ def forget_retired(connection: Connection, locations: Sequence[str]) -> None:
 
 
 def _retire(connection: Connection, locations: Iterable[str], at: datetime) -> None:
-    rows = [{"location": item, "retired_at": at} for item in sorted({directory_of(found) for found in locations})]
+    directories = {directory_of(found) for found in locations} - {""}
+    rows = [{"location": item, "retired_at": at} for item in sorted(directories)]
     if rows:
         connection.execute(insert_or_update(connection, retired_locations, ("retired_at",)), rows)

@@ -29,7 +29,10 @@ def acquire(
         "owner": owner,
         "expires_at": now + timedelta(seconds=seconds),
     }
-    free = or_(leases.c.expires_at <= now, leases.c.owner.in_([owner, instead_of or owner]))
+    # A lease that ends much later than any that is taken now comes from a clock that was ahead, or has been turned back since.
+    far = now + timedelta(seconds=2 * seconds)
+    owners = [owner, instead_of or owner]
+    free = or_(leases.c.expires_at <= now, leases.c.expires_at > far, leases.c.owner.in_(owners))
     statement = insert_or_update(connection, leases, ("token", "owner", "expires_at"), only_if=free)
     # RETURNING, since not every driver counts the rows of an INSERT.
     return connection.execute(statement.returning(leases.c.token), row).scalar_one_or_none()

@@ -98,8 +98,8 @@ class Publishing:
         """Early cutoff: the content is the same, so the version stays, with what it is made from now."""
         version = replace(
             present,
-            # The rows of a retired version are back.
-            location=publication.location if present.is_retired else present.location,
+            # The rows of a retired or damaged version are back.
+            location=publication.location if present.is_retired or present.is_lost else present.location,
             definition_digest=publication.definition_digest,
             inputs=publication.inputs,
             inputs_digest=publication.inputs_digest,

@@ -150,6 +150,7 @@ def load(
             f"{result.rows} rows into {result.table}, {len(result.changed)} of {len(touched)} parts changed"
             + (f", {len(result.rejected)} rows set aside in {result.table}_quarantine" if result.rejected else "")
             + (f", late rows: {result.late}" if result.late else "")
+            + (f", {len(result.restored)} damaged parts restored" if result.restored else "")
             + f" (batch {result.batch_id}, {result.seconds:.1f} s)"
         )
 
@@ -364,6 +365,31 @@ def gc(
         messages.print(f"{report.versions} replaced versions and {report.orphans} left-over directories removed")
         if report.retired:
             messages.print(f"{report.retired} parts of helper views retired, which nothing will read soon")
+
+
+@app.command()
+def repair(
+    warehouse: WarehouseOption,
+    tables: Annotated[list[str] | None, typer.Argument(help="Which tables and views; all if none is named.")] = None,
+    catalog: CatalogOption = None,
+    master: MasterOption = None,
+    remote: RemoteOption = None,
+    deep: Annotated[
+        bool, typer.Option(help="Read every row and compare digests, not only the files' footers.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option(help="Say what is damaged, and change nothing.")] = False,
+) -> None:
+    """Find parts with damaged files, and compute them again; exit 1 if something is left for you to do."""
+    with Place(warehouse, catalog, master, remote).open() as wh:
+        report = wh.repair(tables or None, deep=deep, dry_run=dry_run)
+    for item in report.damaged:
+        print(
+            f"{item.table}[{item.index}] {item.time:%Y-%m-%dT%H:%M}: {item.problem}: {item.outcome}"
+            + (f": {item.remedy}" if item.remedy else "")
+        )
+    messages.print(f"{report.checked} parts checked, {len(report.damaged)} damaged ({report.seconds:.1f} s)")
+    if not report.is_ok:
+        raise typer.Exit(1)
 
 
 @app.command(name="roll-up")

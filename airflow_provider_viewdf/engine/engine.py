@@ -28,12 +28,19 @@ from airflow_provider_viewdf.engine.sessions import configure_session
 from airflow_provider_viewdf.engine.shared_files import group_shared
 from airflow_provider_viewdf.engine.spark_errors import (
     condition_of,
+    describe_damage,
     is_spark_error,
     parameters_of,
     translate,
     translated,
 )
-from airflow_provider_viewdf.errors import MissingDimensionError, StepFailedError, UsageError
+from airflow_provider_viewdf.errors import (
+    DamagedPartError,
+    MissingDimensionError,
+    SparkUnavailableError,
+    StepFailedError,
+    UsageError,
+)
 from airflow_provider_viewdf.parts import PartSet
 from airflow_provider_viewdf.versions import ContentDigest
 
@@ -202,6 +209,14 @@ class Engine:
             figures = rows.selectExpr(f"{hash_row(rows.schema)} AS {_HASH}").selectExpr(*sum_hashes(_HASH)).collect()
         return read_digest(figures[0].asDict())
 
+    def digest_batches(self, columns: tuple[Column, ...], location: str) -> dict[str, ContentDigest]:
+        """The digest of the rows that each batch brought into the files of a stream's part."""
+        with translated():
+            rows = self._read_parquet((*columns, Column(BATCH_COLUMN, "string")), [location])
+            hashes = rows.selectExpr(BATCH_COLUMN, f"{hash_row(rows.drop(BATCH_COLUMN).schema)} AS {_HASH}")
+            found = hashes.groupBy(BATCH_COLUMN).agg(*_columns_from(sum_hashes(_HASH))).collect()
+        return {row[BATCH_COLUMN]: read_digest(row.asDict()) for row in found}
+
     def differences(
         self, stored: InputTable, recomputed: InputTable, columns: tuple[Column, ...], limit: int = 5
     ) -> tuple[list[str], list[str]]:
@@ -341,13 +356,10 @@ class Engine:
                     f"The dimension table {table.name} has no files at {self.files.resolve(table.location)}: "
                     "put them there, or correct its LOCATION."
                 ) from None
-            path = parameters_of(error).get("path", "files")
             if table.external is not None:
+                path = parameters_of(error).get("path", "files")
                 raise StepFailedError(table.external.explain_missing(path)) from None
-            raise StepFailedError(
-                f"{table.name} reads {path}, which is not there, although the catalog has it: restore the files, "
-                "or load or compute the part again."
-            ) from None
+            raise translate(error) from None
 
     def _read_input(self, table: InputTable) -> DataFrame:
         if not table.locations:
@@ -363,6 +375,10 @@ class Engine:
             return self._empty([*columns, *([Column(part_column, "bigint")] if part_column else [])])
         own = [location for _, location in locations if "#" not in location]
         shared = group_shared(locations)
+        for location in [*own, *(directory for directories, _ in shared for directory in directories)]:
+            if not self.files.has_files(location):
+                # To Spark, an empty directory is a part without rows.
+                raise DamagedPartError(describe_damage(location, "is not there"))
         frames = []
         if own:
             rows = self._read_parquet(columns, own)
@@ -401,6 +417,9 @@ class Engine:
         try:
             self._create_views(tables, read, created)
             yield
+        except SparkUnavailableError:
+            created.clear()  # they are gone with it, and asking would only take time
+            raise
         finally:
             self._drop_views(created)
 

@@ -49,6 +49,12 @@ class PartFiles:
     def filesystem(self) -> fsspec.AbstractFileSystem:
         return self._filesystem
 
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a warehouse at all: not, if its disk is not mounted."""
+        self._filesystem.invalidate_cache()
+        return bool(self._filesystem.exists(self._path or "/"))
+
     def url(self, location: str) -> str:
         """A location as Spark is told it."""
         return f"{self.root}/{check_location(location)}"
@@ -73,6 +79,15 @@ class PartFiles:
     def exists(self, location: str) -> bool:
         self._filesystem.invalidate_cache()
         return bool(self._filesystem.exists(self.path(location)))
+
+    def has_files(self, location: str) -> bool:
+        """Whether there are Parquet files at a location. Asked of a local disk only: others have no empty directories."""
+        if not self._is_local:
+            return True
+        try:
+            return any(name.endswith(".parquet") for name in os.listdir(self.path(location)))
+        except OSError:
+            return False
 
     def make_dirs(self, location: str) -> None:
         self._filesystem.makedirs(self.path(location), exist_ok=True)
@@ -147,7 +162,8 @@ class PartFiles:
             entries = self._filesystem.ls(path, detail=True)
         except (FileNotFoundError, NotADirectoryError):
             return []
-        return [entry for entry in entries if entry["type"] == "directory" and _name(entry)]
+        # Not through a link: it may lead out of the warehouse, and what lies there is not ours to delete.
+        return [entry for entry in entries if entry["type"] == "directory" and _name(entry) and not entry.get("islink")]
 
     def _describe(self, directory: dict[str, Any]) -> FoundDirectory:
         path = str(directory["name"]).rstrip("/")

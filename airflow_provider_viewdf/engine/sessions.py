@@ -57,6 +57,9 @@ logger.commits.level = {failed_tasks}
 """
 
 # The JVM prints these itself, before any logging exists.
+# With PySpark's pauses between them, from 0.05 seconds on and four times as long each time.
+MOST_RETRIES = 5
+
 _JVM_NOISE = re.compile(
     r"^WARNING: (Using incubator modules: jdk\.incubator\.vector"
     r"|A terminally deprecated method in sun\.misc\.Unsafe"
@@ -122,7 +125,18 @@ def _open_remote(remote: str, conf: dict[str, str]) -> SparkSession:
     builder = SparkSession.builder.remote(remote)
     for key, value in conf.items():
         builder = builder.config(key, value)
-    return builder.create()
+    spark = builder.create()
+    _limit_retries(spark)
+    return spark
+
+
+def _limit_retries(spark: SparkSession) -> None:
+    """Give up on a server that is gone after some 20 seconds. PySpark's ten minutes help nobody: its sessions are gone with it."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    client: Any = getattr(spark, "client", None)
+    if client is not None:
+        client.set_retry_policies([DefaultPolicy(max_retries=MOST_RETRIES)])
 
 
 def _check_reachable(remote: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from airflow_provider_viewdf.errors import QueryRefusedError, StepFailedError
+from airflow_provider_viewdf.errors import DamagedPartError, QueryRefusedError, SparkUnavailableError, StepFailedError
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]\s*")
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w{5}.*", re.DOTALL)
@@ -15,6 +15,17 @@ _CAUSE = re.compile(r"^Caused by: [\w.$]+: (.+)$", re.MULTILINE)
 _HEADER = re.compile(r"^Expected: (.+) but found: (.*)$", re.MULTILINE)
 _JAVA_MESSAGE = re.compile(r"^: [\w.$]+: (.+)$", re.MULTILINE)
 _QUOTED_NAMES = re.compile(r"`((?:[^`]|``)*)`")
+
+# <table>/<index>/<version>/<file>, or a directory of these: files of parts, written by nobody but us.
+_PART_FILE = re.compile(
+    r"[A-Za-z_]\w*/(?:-?\d+/v\d+|rolled/-?\d+_-?\d+)-[0-9a-f]{12}(?:-[0-9a-f]{8})?(?:/[\w.-]+\.parquet)?"
+)
+
+# How PySpark says that nobody answers: the JVM of this process, and a Spark Connect server.
+_NO_ANSWER = ("Py4JNetworkError", "RetriesExceeded")
+_GONE = ("INVALID_HANDLE.SESSION_", "NO_ACTIVE_SESSION", "SESSION_ALREADY_EXIST", "SESSION_NOT_SAME")
+
+_INDEX = re.compile(r"-?\d+")
 
 # How to get around Spark's checks is no advice for someone whose data is wrong.
 _BYPASS = re.compile(r"\s*If necessary set \S+ to \S+ to bypass this error\.")
@@ -24,7 +35,14 @@ def is_spark_error(error: BaseException) -> bool:
     """Whether an exception comes from Spark. Classic Spark lets some of Java's exceptions through as py4j's own."""
     from pyspark.errors import PySparkException
 
-    return isinstance(error, PySparkException) or type(error).__name__ == "Py4JJavaError"
+    return isinstance(error, PySparkException) or type(error).__name__ in ("Py4JJavaError", *_NO_ANSWER)
+
+
+def is_gone(error: BaseException) -> bool:
+    """Whether the Spark that was asked is no more: its process, its server, or the session on it."""
+    if type(error).__name__ in _NO_ANSWER or condition_of(error).startswith(_GONE):
+        return True
+    return any(sign in str(error) for sign in ("StatusCode.UNAVAILABLE", "SparkContext was shut down"))
 
 
 def condition_of(error: BaseException) -> str:
@@ -51,6 +69,9 @@ def describe(error: BaseException) -> str:
             f"It has {found or 'nothing'} where {name} is expected." for name, found in _HEADER.findall(str(error))
         ]
         message = " ".join(dict.fromkeys([message, *causes[:1], *header[:1]]))
+    if condition_of(error) == "TASK_WRITE_FAILED":
+        # A full disk, say: the outermost words only tell where.
+        message = " ".join(dict.fromkeys([message, *[_shorten(cause) for cause in _CAUSE.findall(str(error))][-1:]]))
     return message or type(error).__name__
 
 
@@ -82,13 +103,41 @@ def translated(sql: str = "") -> Iterator[None]:
         raise translate(error, sql) from error
 
 
-def translate(error: Exception, sql: str = "") -> QueryRefusedError | StepFailedError:
+def translate(error: Exception, sql: str = "") -> QueryRefusedError | StepFailedError | SparkUnavailableError:
     from pyspark.errors import AnalysisException, ParseException
 
+    if is_gone(error):
+        return SparkUnavailableError(
+            "Spark does not answer any more. What it was at work on was not published, and nothing is lost; "
+            "start it again, and then this."
+        )
+    if damage := explain_damage(error):
+        return DamagedPartError(damage)
     if isinstance(error, (AnalysisException, ParseException)):
         return refuse(error)
     fragment = _fragment(error)
     return StepFailedError(describe(error) + (f" It happened in: {fragment}" if fragment and fragment in sql else ""))
+
+
+def explain_damage(error: BaseException) -> str:
+    """Which file of which part cannot be read, and what to do about it; "" if that is not what is wrong."""
+    condition = condition_of(error)
+    if condition != "PATH_NOT_FOUND" and not condition.startswith(("FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER")):
+        return ""
+    place = _PART_FILE.search(parameters_of(error).get("path", "") or _own_message(error))
+    if place is None:
+        return ""  # a file that somebody else wrote
+    if condition == "PATH_NOT_FOUND" or condition.endswith("FILE_NOT_EXIST"):
+        return describe_damage(place.group(), "is not there")
+    causes = [_shorten(cause) for cause in _CAUSE.findall(str(error))]
+    return describe_damage(place.group(), f"cannot be read ({causes[-1].rstrip('.')})" if causes else "cannot be read")
+
+
+def describe_damage(place: str, problem: str) -> str:
+    """The sentence for a file of a part, or a directory of such files, that is not what it was."""
+    table, index = place.split("/")[:2]
+    what = f"{table}[{index}]" if _INDEX.fullmatch(index) else f"parts of {table}"
+    return f"{place}, which holds rows of {what}, {problem}. This finds and repairs damaged parts: viewdf repair"
 
 
 def _own_message(error: BaseException) -> str:

@@ -6,6 +6,7 @@ language knows as "the subscript of the part being computed"; the numbers appear
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -72,10 +73,37 @@ class PartSymbol:
     __hash__ = object.__hash__
 
 
+class ParamText(str):
+    """A text among the params. Whoever may start a run may set it, so it is put into a script only if it is plain.
+
+    A number, a name, a time, a length or a path is; what could end a literal, a bracket or a statement, begin a comment, or be
+    several words of a condition, is not.
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        text = str.__str__(self)
+        if not _PLAIN.fullmatch(text):
+            raise UsageError(
+                f"The param {text!r} cannot be put into a script by its bare name: only numbers, names, times, lengths and paths can. "
+                "If those who start runs may write SQL, take it from params: {{ params.name }}."
+            )
+        return text
+
+
+# One word, or a time or a length, which are two. A second word more could be an operator.
+_PLAIN = re.compile(r"(?!.*--)[A-Za-z0-9_.:+/=-]*(?<![A-Za-z_]) ?[A-Za-z0-9_.:+/=-]*", re.ASCII)
+
+
 def add_subscripts(context: Mapping[str, Any], subscript: PartSymbol | int | None = None) -> dict[str, Any]:
     """A template context with `i`, `j`, and each of the params by its bare name, unless that name means something else."""
     value = PartSymbol() if subscript is None else subscript
-    params = {name: item for name, item in dict(context.get("params") or {}).items() if name not in context}
+    params = {
+        name: ParamText(item) if isinstance(item, str) else item
+        for name, item in dict(context.get("params") or {}).items()
+        if name not in context
+    }
     return {**params, **context, **dict.fromkeys(SUBSCRIPTS, value)}
 
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from airflow_provider_viewdf.language.dialect import is_same_text
 from airflow_provider_viewdf.language.ordering import order_views
-from airflow_provider_viewdf.language.script import expand_queries, parse_drops, parse_script
+from airflow_provider_viewdf.language.script import expand_queries, parse_drops, parse_script, parse_stored_script
 from airflow_provider_viewdf.language.window_syntax import has_window
 
-__all__ = ["expand_queries", "has_window", "is_same_text", "order_views", "parse_drops", "parse_script"]
+__all__ = [
+    "expand_queries",
+    "has_window",
+    "is_same_text",
+    "order_views",
+    "parse_drops",
+    "parse_script",
+    "parse_stored_script",
+]

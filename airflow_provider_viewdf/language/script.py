@@ -39,6 +39,11 @@ def parse_script(text: str, known: Mapping[str, Definition] = NOTHING) -> list[D
     helper views, which say whose they are, and the view itself.
     """
     check_size(text)
+    return parse_stored_script(text, known)
+
+
+def parse_stored_script(text: str, known: Mapping[str, Definition] = NOTHING) -> list[Definition]:
+    """A script of statements that were accepted before, each by itself: together, and translated, they may be of any size."""
     with refuse_deep_nesting(text):
         statements = read_statements(text)
         known = _without(known, parse_drops(text))

@@ -49,3 +49,27 @@ def test_a_template_that_asks_for_the_value_of_the_subscript_is_refused(template
         "In a template, i and j stand for whichever part is computed and have no value of their own: "
         "calculate with + - * / % only, and leave comparisons to the SQL."
     )
+
+
+def test_params_are_put_into_a_script_if_they_are_numbers_names_times_lengths_or_paths() -> None:
+    template = "{{ number }} {{ name }} {{ time }} {{ length }} {{ path }} {{ params.name }}"
+    params = {"number": 60, "name": "Helper_2", "time": "2015-01-01 10:00:00+00:00", "length": "10 minutes"}
+    params["path"] = "s3a://lake/dt=2015-01-01/in.csv"
+    assert render(template, params=params) == (
+        "60 Helper_2 2015-01-01 10:00:00+00:00 10 minutes s3a://lake/dt=2015-01-01/in.csv Helper_2"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1; DROP VIEW V", "x' OR '1'='1", "1 -- and no more", "M[j]", "a\nb", "`x`", "x\\", "f(1)", "x OR y", "1 OR 1"],
+)
+def test_a_param_that_could_be_more_than_a_value_is_refused(text: str) -> None:
+    with pytest.raises(UsageError) as found:
+        render("SELECT {{ W }}", params={"W": text})
+    assert str(found.value) == (
+        f"The param {text!r} cannot be put into a script by its bare name: only numbers, names, times, lengths and paths can. "
+        "If those who start runs may write SQL, take it from params: {{ params.name }}."
+    )
+    assert render("SELECT 1", params={"W": text}) == "SELECT 1"
+    assert render("{{ params.W }}", params={"W": text}) == text

@@ -123,3 +123,11 @@ def test_a_writer_whose_lease_was_ended_publishes_nothing(catalog: Catalog) -> N
         catalog.relocate([Move(current(catalog, "M")[0], "M/rolled/1_1-a#1")], generation=1, writer=token)
     assert [item.location for item in current(catalog, "M")] == ["M/1/content1"]
     assert catalog.writers() == []
+
+
+def test_lease_from_a_clock_that_was_hours_ahead_blocks_nobody(catalog: Catalog) -> None:
+    # Taken at a time that is, by the clock of now, an hour off.
+    assert catalog.acquire_lease("V", 5, "one", 3_600)
+    token = catalog.acquire_lease("V", 5, "two", 60)
+    assert token
+    assert catalog.lease_holder("V", 5) == "two"

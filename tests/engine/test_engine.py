@@ -240,8 +240,7 @@ def test_part_files_that_are_gone_are_named(engine: Engine) -> None:
     with pytest.raises(StepFailedError) as caught:
         engine.compute("SELECT * FROM T_1", [pairs("T_1", (1, "T/1/v1"))], [], PAIR, "V/1/v1")
     assert str(caught.value) == (
-        f"T_1 reads file:{path_of(engine, 'T/1/v1')}, which is not there, although the catalog has it: "
-        "restore the files, or load or compute the part again."
+        "T/1/v1, which holds rows of T[1], is not there. This finds and repairs damaged parts: viewdf repair"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import re
@@ -47,7 +48,10 @@ class SourceFile:
                 else:
                     yield cast(BinaryIO, handle)
         except (OSError, EOFError, zlib.error) as error:
-            raise LoadError(f"{self.name} cannot be read: {str(error).rstrip('.') or type(error).__name__}.") from error
+            if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+                raise  # the rows could not be written, which is no fault of the file
+            lines = str(error).splitlines() or [type(error).__name__]
+            raise LoadError(f"{self.name} cannot be read: {lines[0].rstrip('. ')}.") from error
 
 
 def given_paths(source: object) -> tuple[str, ...] | None:

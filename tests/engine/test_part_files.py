@@ -141,3 +141,14 @@ def test_the_place_of_a_dimension_is_below_the_warehouse_unless_it_says_otherwis
     assert files.resolve("s3a://bucket/d.csv") == "s3a://bucket/d.csv"
     with pytest.raises(UsageError):
         files.resolve("../d.csv")
+
+
+def test_a_link_that_leads_out_of_the_warehouse_is_not_followed(tmp_path: Path) -> None:
+    outside = tmp_path / "outside" / "5" / "v1-of-somebody"
+    outside.mkdir(parents=True)
+    (tmp_path / "wh" / "T" / "5" / "v1-own").mkdir(parents=True)
+    (tmp_path / "wh" / "Link").symlink_to(tmp_path / "outside")
+    (tmp_path / "wh" / "T" / "6").symlink_to(tmp_path / "outside" / "5")
+    (tmp_path / "wh" / ".staging").symlink_to(tmp_path / "outside")
+    files = PartFiles(str(tmp_path / "wh"))
+    assert [found.location for found in files.list_version_directories()] == ["T/5/v1-own"]

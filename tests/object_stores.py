@@ -1,11 +1,7 @@
-"""A real S3-compatible server for tests: moto's, in a process of its own. Tests that ask for it are skipped without moto and s3fs.
-
-They are not in `make setup`: botocore, which both stand on, refuses the python-dateutil that is pinned (decision 0055).
-"""
+"""A real S3-compatible server for tests: moto's, in a process of its own."""
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import os
 import subprocess
@@ -20,9 +16,6 @@ import pytest
 from fsspec.registry import _registry
 
 from airflow_provider_viewdf.engine.connect_server import end_process_group, find_free_port
-
-NEEDED = ("moto", "s3fs", "flask")
-MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
 
 
 @dataclass
@@ -57,8 +50,6 @@ class S3Server:
 
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    if MISSING:
-        pytest.skip(f"needs {' and '.join(MISSING)}: see decision 0055")
     port = find_free_port()
     log = tmp_path_factory.mktemp("s3") / "moto.log"
     process = _start(port, log)

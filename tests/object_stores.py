@@ -73,8 +73,7 @@ def s3_environment(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iter
 def forget_s3() -> None:
     """Make fsspec find s3fs, and s3fs read its settings, anew: both keep what they found first."""
     _registry.pop("s3", None)
-    if not MISSING:
-        fsspec.get_filesystem_class("s3").clear_instance_cache()
+    fsspec.get_filesystem_class("s3").clear_instance_cache()
 
 
 def _start(port: int, log: Path) -> subprocess.Popen[bytes]:

@@ -18,14 +18,11 @@ FIRST = 23667840  # the part of START, in minutes
 
 COLUMNS = "ts TIMESTAMP, src INT, dest INT, loss INT"
 
-# What a stream says when no two rows of a part have the same src and dest. Empty as long as the language has no such
-# clause; with it, patterns are also timed over a stream that says so.
-UNIQUE = ""
-
 
 def write_stream(name: str, *, unique: bool = False) -> str:
-    columns = COLUMNS.replace("TIMESTAMP", "TIMESTAMP ORDERED")
-    return f"CREATE STREAM {name} ({columns}) PARTITION LENGTH 60{' ' + UNIQUE if unique else ''};\n"
+    """A stream for measurements. If it says that a part has one row for each pair, loading sees to it."""
+    columns = COLUMNS.replace("TIMESTAMP", "TIMESTAMP ORDERED") + (", UNIQUE (src, dest)" if unique else "")
+    return f"CREATE STREAM {name} ({columns}) PARTITION LENGTH 60;\n"
 
 
 LONGEST_STREAK = 6

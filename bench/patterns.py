@@ -15,7 +15,7 @@ from airflow_provider_viewdf.warehouse import Warehouse
 from bench.contestants import Contestant, ViewDF, check_same
 from bench.duckdb_contestants import DuckPattern, DuckPatternNaive
 from bench.instruments import catalog_clock, without_digest
-from bench.losses import FIRST, LONGEST_STREAK, UNIQUE, load_parts, part_start, write_stream
+from bench.losses import FIRST, LONGEST_STREAK, load_parts, part_start, write_stream
 from bench.measure import AGAIN, Timing, console, measure, show
 from bench.postgres_contestants import PostgresLoader, PostgresPattern
 from bench.results import Figure, Result, Series, goal_of
@@ -35,7 +35,7 @@ CREATE VIEW {view} AS
   STARTING '{start}';
 """
 
-OURS, OURS_UNIQUE, OURS_BARE = "ViewDF", "ViewDF, unique rows", "ViewDF, digest and catalog apart"
+OURS, OURS_UNIQUE, OURS_BARE = "ViewDF", "ViewDF, unique rows", "ViewDF, unique rows, digest and catalog apart"
 BY_HAND, FLOOR = "by hand in PySpark", "floor"
 DUCKDB, POSTGRES = "DuckDB by hand", "PostgreSQL, the paper's SQL"
 PAIR, ROW = ("src", "dest"), ("src", "dest", "ct", "sum_loss")
@@ -90,17 +90,14 @@ class Site:
         last = max(max(point.scopes), WARM_UP)
         self.begin, self.first, self.end = last - WARM_UP, last, last + repeats
         start = part_start(self.begin).isoformat()
-        script = write_stream("M")
-        views = {OURS: "View1", OURS + AGAIN: "View1b", OURS_BARE: "View1c"}
-        script += "".join(VIEW.format(view=name, stream="M", start=start) for name in views.values())
-        if UNIQUE:
-            views[OURS_UNIQUE] = "View1u"
-            script += write_stream("U", unique=True) + VIEW.format(view="View1u", stream="U", start=start)
+        script = write_stream("M") + write_stream("U", unique=True)
+        views = {OURS: "View1", OURS_UNIQUE: "View1u", OURS_UNIQUE + AGAIN: "View1v", OURS_BARE: "View1w"}
+        for name, view in views.items():
+            script += VIEW.format(view=view, stream="M" if name == OURS else "U", start=start)
         wh.apply(script)
         rows = point.rows
         parts = load_parts(wh, spark, "M", self.end, rows, rows, point.selectivity)
-        if UNIQUE:
-            load_parts(wh, spark, "U", self.end, rows, rows, point.selectivity)
+        load_parts(wh, spark, "U", self.end, rows, rows, point.selectivity)
         by_hand = PatternByHand(spark, parts, directory / "by_hand", self.begin)
         self.bare = BareViewDF(wh, views[OURS_BARE])
         self.loader = PostgresLoader(postgres, parts, directory)
@@ -210,17 +207,19 @@ def _report(
         ),
         Figure(f"Every contestant at {rows:,} rows per part", "rows per part", [here]),
     ]
-    best = OURS_UNIQUE if OURS_UNIQUE in main else OURS
     result.goals = [
         goal_of(
-            "pattern: ViewDF / by hand, digest and catalog apart", here.ratio(OURS_BARE, BY_HAND), 1.05, at_most=True
+            "pattern: ViewDF, unique rows / by hand, digest and catalog apart",
+            here.ratio(OURS_BARE, BY_HAND),
+            1.05,
+            at_most=True,
         ),
-        goal_of(f"pattern: {best} / by hand", here.ratio(best, BY_HAND), 1.1, at_most=True),
-        goal_of(f"pattern: {best} / floor", here.ratio(best, FLOOR), 2.5, at_most=True),
-        goal_of(f"pattern: naive over 20 parts / {best}", here.ratio(naive(20), best), 10, at_most=False),
+        goal_of(f"pattern: {OURS_UNIQUE} / by hand", here.ratio(OURS_UNIQUE, BY_HAND), 1.1, at_most=True),
+        goal_of(f"pattern: {OURS_UNIQUE} / floor", here.ratio(OURS_UNIQUE, FLOOR), 2.5, at_most=True),
+        goal_of(f"pattern: naive over 20 parts / {OURS_UNIQUE}", here.ratio(naive(20), OURS_UNIQUE), 10, at_most=False),
     ]
     result.notes = [
-        f"Noise: ViewDF against itself {here.ratio(OURS + AGAIN, OURS)}, by hand against itself "
+        f"Noise: ViewDF against itself {here.ratio(OURS_UNIQUE + AGAIN, OURS_UNIQUE)}, by hand against itself "
         f"{here.ratio(BY_HAND + AGAIN, BY_HAND)}.",
         "Structured Streaming is not among them: it has no SQL for a pattern, only code of one's own on its state.",
     ]

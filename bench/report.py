@@ -28,9 +28,10 @@ HEAD = """# Benchmarks
 What updates cost, against what one would use instead. Everything here is made by `make bench` (about 15 minutes on two cores) or `make bench FULL=1`
 (the papers' sizes, hours) from `bench/results/*.json`, which has every single timing. `python -m bench patterns` runs one experiment.
 
-All contestants of an experiment are timed in turns, in the same rounds of the same run, each round beginning with another one, on the same files. Before
+The contestants at one size are timed in turns, in the same rounds of the same run, each round beginning with another one, on the same files. Before
 and after, it is checked that they have the same rows as answer. A ratio is the median of the ratios of the rounds, with the quartiles behind it.
-What is marked "(again)" is timed twice in each round: how far it is from itself is noise.
+What is marked "(again)" is timed twice in each round: how far it is from itself is noise. Different sizes of parts and of catalogs are measured one after
+the other, so ratios between them have the noise of the machine in them.
 
 The contestants: *naive* is the query over all the rows it needs, anew each time (the thesis's Direct). *By hand* is the same incremental update as PySpark
 code with nothing around it. DuckDB and PySpark read and write the same Parquet files. PostgreSQL runs the paper's SQL on tables. The *floor* reads the inputs

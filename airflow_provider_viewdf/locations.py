@@ -26,6 +26,21 @@ _WORD = re.compile(r"([A-Za-z])\1*|[^A-Za-z]")
 _PROTOCOL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
+# What Spark would fetch from anywhere, in the name of whoever runs it.
+_FOREIGN = ("http:", "https:", "ftp:", "jar:", "data:")
+
+
+def find_fault(location: str) -> str:
+    """What is wrong with the place of a table's files, as a sentence; "" if nothing is."""
+    if not location.strip() or any(ord(character) < 32 or ord(character) == 127 for character in location):
+        return "A LOCATION is a path or a URL, without control characters."
+    if ".." in re.split(r"[/\\:]", location):
+        return "A LOCATION says where the files are without '..'; write the directory that you mean."
+    if location.lower().startswith(_FOREIGN):
+        return "Files are read from a file system or an object store, such as s3a://, not from the web; put them there."
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class DateField:
     """A date pattern, and where its digits stand in the directory of a part."""

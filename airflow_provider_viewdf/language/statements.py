@@ -19,7 +19,7 @@ from airflow_provider_viewdf.language.column_types import read_type
 from airflow_provider_viewdf.language.dialect import read_tokens
 from airflow_provider_viewdf.language.token_reader import NAME, Name
 from airflow_provider_viewdf.language.window_syntax import is_window
-from airflow_provider_viewdf.locations import LocationTemplate
+from airflow_provider_viewdf.locations import LocationTemplate, find_fault
 from airflow_provider_viewdf.translate.tree import PART, PART_TIMESTAMP
 
 RESERVED_COLUMNS = (PART, PART_TIMESTAMP)
@@ -170,6 +170,8 @@ class _StatementReader(ClauseReader):
             for clause, example in (("LOCATION", "LOCATION 'path'"), ("FORMAT", "FORMAT csv")):
                 if clause not in clauses.seen:
                     self._fail_at(f"The table {name.text} has no {clause}; add {example}.", name)
+        if clauses.location_token is not None and (fault := find_fault(clauses.location)):
+            self._fail(fault, clauses.location_token)
         if unique:
             self._check_unique(unique, columns, name, is_external=bool(clauses.location) and kind == "stream")
         return Statement(

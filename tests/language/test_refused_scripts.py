@@ -102,6 +102,26 @@ STATEMENTS = {
         "CREATE STREAM M (a TIMESTAMP ORDERED, KEY («z»)) PARTITION LENGTH 60",
         "The key z is not a column of M.",
     ),
+    "files above the warehouse": (
+        "CREATE TABLE d (a INT) LOCATION «'../x'» FORMAT csv",
+        "A LOCATION says where the files are without '..'; write the directory that you mean.",
+    ),
+    "files by a detour": (
+        "CREATE STREAM M (a TIMESTAMP ORDERED) PARTITION LENGTH '1 day' LOCATION «'/a/../b/{yyyy-MM-dd}'» FORMAT csv",
+        "A LOCATION says where the files are without '..'; write the directory that you mean.",
+    ),
+    "files from a detour of a url": (
+        "CREATE TABLE d (a INT) LOCATION «'file:../x'» FORMAT csv",
+        "A LOCATION says where the files are without '..'; write the directory that you mean.",
+    ),
+    "files from the web": (
+        "CREATE TABLE d (a INT) LOCATION «'HTTP://host/x.csv'» FORMAT csv",
+        "Files are read from a file system or an object store, such as s3a://, not from the web; put them there.",
+    ),
+    "a location with a control character": (
+        "CREATE TABLE d (a INT) LOCATION «'x\x07y'» FORMAT csv",
+        "A LOCATION is a path or a URL, without control characters.",
+    ),
     "unique that is no column": (
         "CREATE STREAM M (a TIMESTAMP ORDERED, UNIQUE («z»)) PARTITION LENGTH 60",
         "The key z is not a column of M.",

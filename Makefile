@@ -45,7 +45,7 @@ demo: $(STAMP)  ## run the network monitor on a real Airflow and Spark (KEEP=1 l
 	@KEEP=$(KEEP) $(BIN)/python -m demo
 
 test: $(STAMP)  ## run the tests (ARGS="-k name" picks some)
-	$(BIN)/python -m pytest -m "not soak" -n $(WORKERS) --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest -m "not soak" -n $(WORKERS) $(ARGS)
 
 soak: $(STAMP)  ## run the long tests
 	$(BIN)/python -m pytest -m soak --timeout=3600 $(ARGS)

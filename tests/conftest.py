@@ -1,19 +1,22 @@
-"""Fixtures that every folder of tests may use."""
+"""Fixtures that every folder of tests may use, and how two processes share the tests."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest_plugins = ["object_stores", "postgres", "spark"]
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """What one process runs when several share the tests: all that need the one Airflow, or else the tests of one file."""
-    airflow = Path(__file__).parent / "airflow"
-    for item in items:
-        group = "airflow" if item.path.is_relative_to(airflow) else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """One process runs all tests that need the one Airflow; else, all tests of a file."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.split("::")[0]
+            return "tests/airflow" if file.startswith("tests/airflow/") else file
+
+    return ByFile(config, log)

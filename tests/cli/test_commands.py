@@ -80,6 +80,35 @@ def test_the_commands_from_script_to_answer(run: Run, tmp_path: Path, open_spark
     assert run("migrate")[2].startswith("The catalog is at ")
 
 
+def test_repair_computes_a_damaged_part_again_and_names_the_batch_of_lost_rows(
+    run: Run, tmp_path: Path, open_spark: Callable[[str], Any]
+) -> None:
+    open_spark("classic")
+    script, rows = tmp_path / "views.sql", tmp_path / "in.csv"
+    script.write_text(SCRIPT)
+    rows.write_text("ts,src,loss\n2015-01-01 10:00:05,a,1\n")
+    for arguments in (("apply", str(script)), ("load", "M", str(rows), "--batch-id", "one"), ("refresh",)):
+        assert run(*arguments)[0] == 0
+    assert run("repair")[2].startswith("2 parts checked, 0 damaged (")
+
+    for file in (tmp_path / "wh/V").rglob("*.parquet"):
+        file.write_bytes(b"not what was written")
+    code, out, _ = run("repair", "--dry-run")
+    assert (code, out.splitlines()[0].endswith(": found")) == (1, True)
+    code, out, err = run("repair", "V")
+    assert (code, out.splitlines()[0].endswith(": restored")) == (0, True)
+    assert err.splitlines()[-1].startswith("1 parts checked, 1 damaged (")
+    assert run("query", "SELECT total FROM V", "--format", "csv")[1] == "total\n1\n"
+
+    for file in (tmp_path / "wh/M").rglob("*.parquet"):
+        file.unlink()
+    code, out, _ = run("repair", "M")
+    assert (code, out.splitlines()[0].endswith(f": load again: batch one ({rows})")) == (1, True)
+    assert run("load", "M", str(rows), "--batch-id", "one")[0] == 0
+    assert run("repair")[0] == 0
+    assert run("verify")[0] == 0
+
+
 def test_compile_needs_no_warehouse(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("VIEWDF_WAREHOUSE")
     script = tmp_path / "views.sql"
@@ -120,6 +149,7 @@ def test_help_lists_every_command(run: Run) -> None:
         "verify",
         "declare-empty",
         "gc",
+        "repair",
         "roll-up",
         "retire",
         "migrate",

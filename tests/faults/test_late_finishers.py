@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -95,7 +96,7 @@ def test_a_load_waits_for_one_that_has_come_too_late_and_tries_again(
     world = make_world(worlds, open_spark)
     with world.place.open(spark) as warehouse, ThreadPoolExecutor(1) as threads:
         catalog = warehouse._bench.catalog
-        token = catalog.acquire_lease("load S", 0, "elsewhere:1:01234567", 3600)
+        token = catalog.acquire_lease("load S", 0, "elsewhere:1:01234567", 100)
         assert token is not None
         waiting = threads.submit(perform, warehouse, CORRECT)
         assert wait([waiting], 5).done == set()
@@ -114,7 +115,7 @@ def test_a_load_that_came_too_late_queues_up(worlds: Worlds, open_spark: Sparks,
     with world.place.open(spark) as warehouse:
         perform(warehouse, LATE)
         perform(warehouse, ("load", "b", ((0, 7, "b", 7),), 1, 4))
-        token = warehouse._bench.catalog.acquire_lease("load S", 0, "elsewhere:1:01234567", 3600)
+        token = warehouse._bench.catalog.acquire_lease("load S", 0, "elsewhere:1:01234567", 100)
         assert token is not None
         assert slow.pid is not None
         os.kill(slow.pid, signal.SIGCONT)
@@ -250,7 +251,9 @@ def test_files_stay_when_the_answer_to_a_commit_is_lost(
 
         engine = warehouse._bench.catalog._database.engine
         event.listen(engine, "commit", lose_answer)
-        with pytest.raises(CatalogError):
+        # A load or refresh tries again by itself when a server went away, and finds what it did.
+        goes_on = database == "postgresql" and operation != ("roll up",)
+        with nullcontext() if goes_on else pytest.raises(CatalogError):
             perform(warehouse, operation)
         event.remove(engine, "commit", lose_answer)
         assert lost

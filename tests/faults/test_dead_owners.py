@@ -64,7 +64,7 @@ def test_many_parts_of_a_dead_process_are_taken_over_together(catalog: Catalog, 
 
 
 def test_a_lease_of_another_machine_is_taken_over_when_it_has_expired(catalog: Catalog) -> None:
-    assert catalog.acquire_lease("V", 5, "elsewhere:1:01234567", 3600) is not None
+    assert catalog.acquire_lease("V", 5, "elsewhere:1:01234567", 100) is not None
     owner, told = name_owner(), threading.Event()
 
     def wait() -> None:

@@ -82,18 +82,8 @@ class ClauseReader(TokenReader):
         first = self._current
         is_negative = first.text == "-"
         self.position += 2 if is_negative else 1
-        number = self._previous
-        words = number.text
-        if number.token_type != TokenType.STRING and self.position < len(self.tokens):
-            unit = self._current
-            if NAME.fullmatch(unit.text) and unit.text.upper() not in _CLAUSE_WORDS:
-                words = f"{words} {unit.text}"
-                self.position += 1
+        length = self._length(first.start)
         place = (first.start, self._previous.end + 1)
-        try:
-            length = parse_length(words)
-        except TimeFormatError as error:
-            raise LanguageError(str(error), text=self.text, start=place[0], end=place[1]) from None
         if is_negative or length < 1:
             written = self.text[place[0] : place[1]]
             raise LanguageError(
@@ -170,10 +160,14 @@ class ClauseReader(TokenReader):
         self._expect("AFTER", f"AFTER is missing after {word}; {form}")
         if self.position >= len(self.tokens):
             self._fail(f"The length of time is missing after AFTER; {form}.", self._previous)
-        first = self._current
         self.position += 1
-        words = first.text
-        if first.token_type != TokenType.STRING and self.position < len(self.tokens):
+        return self._length(self._previous.start)
+
+    def _length(self, start: int) -> int:
+        """A length of time whose first word has been taken: quoted, or a number, with or without a unit behind it."""
+        number = self._previous
+        words = number.text
+        if number.token_type != TokenType.STRING and self.position < len(self.tokens):
             unit = self._current
             if NAME.fullmatch(unit.text) and unit.text.upper() not in _CLAUSE_WORDS:
                 words = f"{words} {unit.text}"
@@ -181,7 +175,7 @@ class ClauseReader(TokenReader):
         try:
             return parse_length(words)
         except TimeFormatError as error:
-            raise LanguageError(str(error), text=self.text, start=first.start, end=self._previous.end + 1) from None
+            raise LanguageError(str(error), text=self.text, start=start, end=self._previous.end + 1) from None
 
     def _key_clause(self, clauses: Clauses, keyword: Token) -> None:
         clauses.keys = tuple(self._names())

@@ -39,6 +39,9 @@ and writes a part as large as the output, and computes nothing.
 """
 
 
+SIZES = "Goals for updates were set for parts of 1,000,000 rows. What was measured, at which size, is said with each experiment."
+
+
 def write_report() -> Path:
     saved = sorted(read_results(), key=lambda item: [*TITLES, item.result.name].index(item.result.name))
     if not saved:
@@ -53,7 +56,7 @@ def write_report() -> Path:
 
 
 def _write_goals(saved: Sequence[SavedResult]) -> str:
-    lines = ["## Goals", "", "| goal | measured | spread | wanted | reached |", "|---|---|---|---|---|"]
+    lines = ["## Goals", "", SIZES, "", "| goal | measured | spread | wanted | reached |", "|---|---|---|---|---|"]
     for item in saved:
         lines += [_write_goal(goal) for goal in item.result.goals]
     missed = [goal for item in saved for goal in item.result.goals if not goal.is_met and goal.why]

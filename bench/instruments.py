@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from airflow_provider_viewdf.catalog import Catalog
-from airflow_provider_viewdf.engine.engine import _NO_SUCCESS_FILE, Engine
+from airflow_provider_viewdf.engine.engine import Engine
 from airflow_provider_viewdf.versions import ContentDigest
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from airflow_provider_viewdf.definitions import Column
 
 _numbers = count(1)
 
@@ -23,8 +23,8 @@ _numbers = count(1)
 def without_digest() -> Iterator[None]:
     """Write parts without the pass that counts and hashes their rows. Each then counts as changed."""
 
-    def write(engine: Engine, rows: DataFrame, location: str) -> ContentDigest:
-        rows.write.option(*_NO_SUCCESS_FILE).parquet(engine.files.url(location))
+    def write(engine: Engine, sql: str, columns: tuple[Column, ...], location: str) -> ContentDigest:
+        engine.save(engine._select(sql, columns).write, location)
         return ContentDigest(1, next(_numbers), 0)
 
     with patch.object(Engine, "_write", write):

@@ -88,28 +88,29 @@ class PostgresWindow(PostgresTables):
         self.window, self.merge = window, merge
 
     def update(self, number: int) -> None:
+        self.make_helper(number)
         if self.merge == "MAX":
-            self._update_max(number)
+            self._make_max(number)
         else:
-            self._update_sum(number)
+            self._make_sum(number)
 
-    def _update_max(self, number: int) -> None:
-        rows = f"SELECT src, dest, max(loss) AS value, count(*) AS n FROM m{number} GROUP BY src, dest"
+    def make_helper(self, number: int) -> None:
+        rows = f"SELECT src, dest, {self.merge}(loss) AS value, count(*) AS n FROM m{number} GROUP BY src, dest"
+        if number and self.merge == "SUM":
+            rows = (
+                "SELECT src, dest, sum(value) AS value, sum(n) AS n "
+                f"FROM ({rows} UNION ALL SELECT * FROM helper{number - 1}) h GROUP BY src, dest"
+            )
         self.make(f"helper{number}", rows)
+
+    def _make_max(self, number: int) -> None:
         parts = range(max(0, number - self.window + 1), number + 1)
         union = " UNION ALL ".join(f"SELECT * FROM helper{index}" for index in parts)
         self.make(
             f"view{number}", f"SELECT src, dest, max(value) AS value, sum(n) AS n FROM ({union}) h GROUP BY src, dest"
         )
 
-    def _update_sum(self, number: int) -> None:
-        rows = f"SELECT src, dest, sum(loss) AS value, count(*) AS n FROM m{number} GROUP BY src, dest"
-        if number:
-            rows = (
-                "SELECT src, dest, sum(value) AS value, sum(n) AS n "
-                f"FROM ({rows} UNION ALL SELECT * FROM helper{number - 1}) h GROUP BY src, dest"
-            )
-        self.make(f"helper{number}", rows)
+    def _make_sum(self, number: int) -> None:
         view = f"SELECT src, dest, value, n FROM helper{number}"
         if number >= self.window:
             view = (

@@ -119,7 +119,7 @@ class Variants:
 
     def _digest(self, statement: Statement) -> None:
         self._written += 1
-        self.engine._write(self._rows(statement), f"bench/digest{self._written}")
+        self.engine._write(statement.sql, statement.columns, f"bench/digest{self._written}")
 
     def _rows(self, statement: Statement) -> DataFrame:
         return self.engine.spark.sql(statement.sql)

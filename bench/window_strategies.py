@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+# How many blocks of the dyadic strategy make the next larger one.
+FANOUT = 4
+
 
 @dataclass(frozen=True, slots=True)
 class Combine:
@@ -44,17 +47,19 @@ def _prefix(window: int, number: int) -> list[Combine]:
 
 def _dyadic(window: int, number: int) -> list[Combine]:
     steps, size = [], 1
-    while size * 2 <= window:
-        if number - 2 * size + 1 >= 0:
-            steps.append(Combine(_block(2 * size, number), [_block(size, number), _block(size, number - size)]))
-        size *= 2
+    while size * FANOUT <= window:
+        if number - size * FANOUT + 1 >= 0:
+            smaller = [_block(size, number - size * back) for back in range(FANOUT)]
+            steps.append(Combine(_block(size * FANOUT, number), smaller))
+        size *= FANOUT
     if number < window - 1:
         return steps
-    blocks, end = [], number
-    for power in reversed(range(window.bit_length())):
-        if window & (1 << power):
-            blocks.append(_block(1 << power, end))
-            end -= 1 << power
+    blocks, behind = [], 0
+    while size:
+        while behind + size <= window:
+            blocks.append(_block(size, number - behind))
+            behind += size
+        size //= FANOUT
     return [*steps, Combine(f"view{number}", blocks)]
 
 

@@ -130,6 +130,10 @@ class QuerySite:
                 begin = first - WARM_UP
                 for number in range(begin):
                     _fill(item, number)
+            elif isinstance(item, PostgresWindow):
+                begin = first - WARM_UP
+                for number in range(begin):
+                    item.make_helper(number)
             else:
                 begin = 0
             for number in range(begin, first):

@@ -62,10 +62,7 @@ def compute_batch(
         with engine.temporary_views(inputs, dimensions), engine.cleaning_up(out_location), translated(sql):
             rows = _cast_columns(spark.sql(sql), columns)
             tasks = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-            writer = rows.repartition(tasks, PART_COLUMN).write.partitionBy(PART_COLUMN)
-            writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(
-                engine.files.url(out_location)
-            )
+            engine.save(rows.repartition(tasks, PART_COLUMN).write.partitionBy(PART_COLUMN), out_location)
             if not engine.files.exists(out_location):
                 return {}
             return _digest(engine.read_directory(columns, out_location))

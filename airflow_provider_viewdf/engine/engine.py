@@ -46,7 +46,7 @@ from airflow_provider_viewdf.versions import ContentDigest
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
     from airflow_provider_viewdf.engine.dataframe_rows import StagedDataFrame
 
@@ -109,6 +109,7 @@ class Engine:
         self.files = PartFiles(warehouse)
         self._spark = spark
         self._query_views: list[str] = []
+        self._hashes: dict[tuple[Column, ...], str] = {}
         configure_session(spark)
         # Whole microseconds of UTC, which every reader of Parquet understands. Not an option of a single write.
         spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
@@ -169,7 +170,7 @@ class Engine:
             self.cleaning_up(location),
             translated(sql),
         ):
-            digest = self._write(_cast_columns(self._spark.sql(sql), columns), location)
+            digest = self._write(sql, columns, location)
         if digest.rows == 0:
             self.files.delete(location)
         return digest
@@ -295,8 +296,7 @@ class Engine:
                 sources.append(present.where(f"NOT {BATCH_COLUMN} <=> {batch}"))
             rows = sources[0] if len(sources) == 1 else sources[0].unionAll(sources[1])
         with self.cleaning_up(out_location), translated():
-            writer = rows.repartition(PART_COLUMN).write.partitionBy(PART_COLUMN)
-            writer.option(*_NO_SUCCESS_FILE).parquet(self.files.url(out_location))
+            self.save(rows.repartition(PART_COLUMN).write.partitionBy(PART_COLUMN), out_location)
 
     def stage_dataframe(
         self, df: DataFrame, columns: tuple[Column, ...], ordered: str, length_seconds: int, staging_location: str
@@ -308,23 +308,43 @@ class Engine:
             prepared = prepare_rows(df, columns, ordered, length_seconds)
             observed, observation = observe_misfits(prepared)
         with self.cleaning_up(staging_location), translated():
-            observed.write.option(*_NO_SUCCESS_FILE).parquet(self.files.url(staging_location))
+            self.save(observed.write, staging_location)
             staged = collect_misfits(prepared, observation)
         if staged.rows == 0:
             self.files.delete(staging_location)
         return staged
 
-    def _write(self, rows: DataFrame, location: str) -> ContentDigest:
+    def _write(self, sql: str, columns: tuple[Column, ...], location: str) -> ContentDigest:
         from pyspark.sql import Observation
 
         observation = Observation()
-        names = [quote_name(name) for name in rows.columns]
         # The hash is a column for a moment, so that it is computed once, in generated code.
-        hashed = rows.selectExpr("*", f"{hash_row(rows.schema)} AS {_HASH}")
+        hashed = self._select(sql, columns, f"{self._hash_row(columns)} AS {_HASH}")
+        names = [quote_name(column.name) for column in columns]
         # Nothing but a choice of columns may stand above: what the optimizer removes is never observed.
         observed = hashed.observe(observation, *_columns_from(sum_hashes(_HASH))).selectExpr(*names)
-        observed.write.option(*_NO_SUCCESS_FILE).parquet(self.files.url(location))
+        self.save(observed.write, location)
         return read_digest(observation.get)
+
+    def save(self, writer: DataFrameWriter, location: str) -> None:
+        """Write files at a location where nothing is: whoever calls this is `cleaning_up`."""
+        self.files.make_room(location)
+        writer.mode("append").option(*_NO_SUCCESS_FILE).parquet(self.files.url(location))
+
+    def _select(self, sql: str, columns: Sequence[Column], *more: str) -> DataFrame:
+        """The rows of a statement, cast to `columns` by position, and more. One text, since Spark analyzes each step anew."""
+        places = [f"__{number}" for number in range(len(columns))]
+        casts = ", ".join(
+            f"CAST({place} AS {column.type}) AS {quote_name(column.name)}"
+            for place, column in zip(places, columns, strict=True)
+        )
+        rows = f"SELECT {casts} FROM (\n{sql}\n) AS __rows({', '.join(places)})"
+        return self._spark.sql(f"SELECT {', '.join(['*', *more])} FROM ({rows})" if more else rows)
+
+    def _hash_row(self, columns: tuple[Column, ...]) -> str:
+        if columns not in self._hashes:
+            self._hashes[columns] = hash_row(self._empty(columns).schema)
+        return self._hashes[columns]
 
     @contextmanager
     def cleaning_up(self, location: str) -> Iterator[None]:
@@ -473,20 +493,6 @@ def _columns_of(table: InputTable | DimensionTable) -> tuple[Column, ...]:
     if isinstance(table, InputTable) and table.has_part_column:
         return (*table.columns, Column("PART", "bigint"))
     return table.columns
-
-
-def _cast_columns(rows: DataFrame, columns: Sequence[Column]) -> DataFrame:
-    """The columns by position, under the names and with the types that are declared for them."""
-    if len(rows.columns) != len(columns):
-        raise StepFailedError(
-            f"The statement yields {len(rows.columns)} columns where {len(columns)} are declared: apply the view again."
-        )
-    places = [f"__{number}" for number in range(len(columns))]
-    casts = [
-        f"CAST({place} AS {column.type}) AS {quote_name(column.name)}"
-        for place, column in zip(places, columns, strict=True)
-    ]
-    return rows.toDF(*places).selectExpr(*casts)
 
 
 def _columns_from(expressions: Sequence[str]) -> list[SparkColumn]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -23,6 +24,9 @@ ROLLED = "rolled"
 
 # Hadoop's names for file systems, where fsspec has another one.
 _FSSPEC_PROTOCOLS = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfs", "viewfs": "hdfs"}
+
+# Where Hadoop's committer has tasks write, until it moves their files up and removes it.
+_COMMITTERS_DIRECTORY = ("_temporary", "0", "_temporary")
 
 _PROTOCOL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _INDEX = re.compile(r"-?\d+")
@@ -91,6 +95,17 @@ class PartFiles:
 
     def make_dirs(self, location: str) -> None:
         self._filesystem.makedirs(self.path(location), exist_ok=True)
+
+    def make_room(self, location: str) -> None:
+        """Make the directories that Spark is going to write in. On a local disk it starts a chmod process for each that it makes."""
+        if self._is_local and os.path.isdir(self._path):
+            mode = os.stat(self._path).st_mode & 0o7777
+            path = self._path
+            for name in (*check_location(location).split("/"), *_COMMITTERS_DIRECTORY):
+                path = f"{path}/{name}"
+                with suppress(FileExistsError):
+                    os.mkdir(path)
+                    os.chmod(path, mode)  # whoever may write into the warehouse may write here, Spark's user for one
 
     def move(self, from_location: str, to_location: str) -> None:
         """Rename a directory. On a file system without directories, each of its files is copied, then deleted."""

@@ -65,9 +65,7 @@ def write_shared(
         found = engine.read_parts((*columns, *extra), locations)
         spread = found.repartition(1) if files == 1 else found.repartitionByRange(files, PART_COLUMN)
         writer = spread.sortWithinPartitions(PART_COLUMN).write.option("parquet.block.size", str(_ROW_GROUP_BYTES))
-        writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(
-            engine.files.url(out_location)
-        )
+        engine.save(writer, out_location)
         return _digest(engine, columns, out_location)
 
 

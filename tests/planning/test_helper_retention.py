@@ -17,15 +17,7 @@ from airflow_provider_viewdf.planning.helper_retention import find_horizons
         ("merge", {"s_per_1_minute": 86}),
         ("delta", {"s_per_1_minute": 85, "v_state": 94}),
         ("prefix", {"s_per_1_minute": 85, "s_per_1_minute_total": 84}),
-        (
-            "dyadic",
-            {
-                "s_per_1_minute": 86,
-                "s_per_1_minute_block2": 87,
-                "s_per_1_minute_block4": 91,
-                "s_per_1_minute_block8": 95,
-            },
-        ),
+        ("dyadic", {"s_per_1_minute": 86, "s_per_1_minute_block4": 91}),
     ],
 )
 def test_what_the_references_and_the_lateness_allow_to_be_read_is_kept(strategy: str, horizons: dict[str, int]) -> None:

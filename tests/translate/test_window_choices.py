@@ -140,7 +140,9 @@ def test_a_strategy_that_was_chosen_stays_until_the_text_changes() -> None:
 def test_blocks_cover_a_window_exactly(width: int) -> None:
     covered = [part for size, behind in find_blocks(width) for part in range(behind, behind + size)]
     assert sorted(covered) == list(range(width))
-    assert len(find_blocks(width)) <= width.bit_length()
+    # At most three of each size.
+    assert len(find_blocks(width)) <= 3 * ((width.bit_length() + 1) // 2)
+    assert {size for size, _ in find_blocks(width)} <= {4**power for power in range(7)}
 
 
 @given(

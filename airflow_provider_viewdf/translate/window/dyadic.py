@@ -1,8 +1,15 @@
-"""Dyadic: blocks of 2, 4, 8, ... parts that end at each part; a window is made of a few of them."""
+"""Dyadic: blocks of 4, 16, 64, ... parts that end at each part; a window is made of a few of them.
+
+Of 4 rather than 2: a block is a part of a view of its own, with a job to make it, and that costs more than to read two parts more.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from airflow_provider_viewdf.translate.translation import GeneratedView
+from airflow_provider_viewdf.translate.window.frame import shift
+from airflow_provider_viewdf.translate.window.states import State
 from airflow_provider_viewdf.translate.window.views import (
     Partials,
     WindowView,
@@ -13,37 +20,55 @@ from airflow_provider_viewdf.translate.window.views import (
     write_view,
 )
 
+# How many blocks make the next larger one.
+FANOUT = 4
+
 
 def find_blocks(width: int) -> list[tuple[int, int]]:
-    """The sizes of the blocks of a window, and how many parts lie behind each: 10 is 8 with none, and 2 with 8."""
+    """The sizes of the blocks of a window, and how many parts lie behind each: 10 is 4 with none, 4 with 4, 1 with 8, 1 with 9."""
     blocks, behind = [], 0
-    for size in (2**power for power in reversed(range(width.bit_length()))):
-        if width & size:
+    for size in reversed(_list_sizes(width)):
+        while behind + size <= width:
             blocks.append((size, behind))
             behind += size
     return blocks
+
+
+def _list_sizes(width: int) -> list[int]:
+    sizes = [1]
+    while sizes[-1] * FANOUT <= width:
+        sizes.append(sizes[-1] * FANOUT)
+    return sizes
 
 
 def write_dyadic(view: WindowView, partials: Partials) -> tuple[tuple[GeneratedView, ...], str]:
     """The views of blocks, and the view's UPDATE over them."""
     keys, width = partials.columns, view.frame.width
     blocks: list[GeneratedView] = []
-    size = 2
-    while size <= width:
-        smaller, half = _name(partials, size // 2), size // 2
+    for size in _list_sizes(width)[1:]:
+        smaller = size // FANOUT
+        pieces = [(smaller, smaller * number) for number in range(FANOUT)]
 
-        def query(variable: str, smaller: str = smaller, half: int = half) -> str:
-            halves = [f"{smaller}[{variable} - {half}]", f"{smaller}[{variable}]"]
-            return combine(keys, partials.states, union([rows_of(keys, partials.states, item) for item in halves]))
+        def query(variable: str, pieces: list[tuple[int, int]] = pieces) -> str:
+            subscripts = [(piece, shift(variable, 1, behind)) for piece, behind in pieces]
+            return combine(keys, partials.states, _read(partials, partials.states, subscripts))
 
         blocks.append(write_view(_name(partials, size), query("i"), query("j"), view.frame.base_seconds))
-        size *= 2
     states = view.query.states
-    pieces = [
-        rows_of(keys, states, f"{_name(partials, size)}[{view.frame.at('j', behind)}]")
-        for size, behind in find_blocks(width)
-    ]
-    return tuple(blocks), finalize(view, f"({combine(keys, states, union(pieces))}) AS merged")
+    subscripts = [(size, view.frame.at("j", behind)) for size, behind in find_blocks(width)]
+    return tuple(blocks), finalize(view, f"({combine(keys, states, _read(partials, states, subscripts))}) AS merged")
+
+
+def _read(partials: Partials, states: Sequence[State], pieces: Sequence[tuple[int, str]]) -> str:
+    """The states of blocks, newest first. Single parts lie next to each other, and are read as one range."""
+    singles = [subscript for size, subscript in pieces if size == 1]
+    tables = [f"{_name(partials, size)}[{subscript}]" for size, subscript in pieces if size > 1]
+    if singles:
+        span = singles[0] if len(singles) == 1 else f"{singles[-1]} .. {singles[0]}"
+        tables.append(f"{partials.name}[{span}]")
+    if len(tables) == 1:
+        return tables[0]
+    return union([rows_of(partials.columns, states, table) for table in tables])
 
 
 def _name(partials: Partials, size: int) -> str:

@@ -38,6 +38,11 @@ CREATE VIEW {view} AS
 OURS, OURS_UNIQUE, OURS_BARE = "ViewDF", "ViewDF, unique rows", "ViewDF, unique rows, digest and catalog apart"
 BY_HAND, FLOOR = "by hand in PySpark", "floor"
 DUCKDB, POSTGRES = "DuckDB by hand", "PostgreSQL, the paper's SQL"
+# Said if the goal is missed.
+WHY = (
+    "what is written by hand has no digest (so no early cutoff), no catalog, and no views of its inputs to make and drop for each of "
+    "the two steps; with digest and catalog apart see the line above"
+)
 PAIR, ROW = ("src", "dest"), ("src", "dest", "ct", "sum_loss")
 
 # Parts that are made before anything is timed: enough for the longest streak, and for Java to have compiled what is hot.
@@ -214,7 +219,7 @@ def _report(
             1.05,
             at_most=True,
         ),
-        goal_of(f"pattern: {OURS_UNIQUE} / by hand", here.ratio(OURS_UNIQUE, BY_HAND), 1.1, at_most=True),
+        goal_of(f"pattern: {OURS_UNIQUE} / by hand", here.ratio(OURS_UNIQUE, BY_HAND), 1.1, at_most=True, why=WHY),
         goal_of(f"pattern: {OURS_UNIQUE} / floor", here.ratio(OURS_UNIQUE, FLOOR), 2.5, at_most=True),
         goal_of(f"pattern: naive over 20 parts / {OURS_UNIQUE}", here.ratio(naive(20), OURS_UNIQUE), 10, at_most=False),
     ]

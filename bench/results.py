@@ -64,8 +64,8 @@ class Goal:
         return f"{verdict}  {self.what}: {self.measured:.2f}{self.unit}{spread} (goal {sign} {self.bound:g}{self.unit})"
 
 
-def goal_of(what: str, ratio: Ratio, bound: float, *, at_most: bool) -> Goal:
-    return Goal(what, ratio.median, bound, at_most, (ratio.low, ratio.high))
+def goal_of(what: str, ratio: Ratio, bound: float, *, at_most: bool, why: str = "") -> Goal:
+    return Goal(what, ratio.median, bound, at_most, (ratio.low, ratio.high), why=why)
 
 
 @dataclass(slots=True)

@@ -358,9 +358,11 @@ def run_machine() -> Iterator[Callable[[str, int], None]]:
         catalog.close()
 
 
+@pytest.mark.timeout(900)
 def test_sqlite_catalog_behaves_like_its_model(run_machine: Callable[[str, int], None], tmp_path: Path) -> None:
     run_machine(f"sqlite:///{tmp_path}/catalog.db", 120)
 
 
+@pytest.mark.timeout(900)
 def test_postgresql_catalog_behaves_like_its_model(run_machine: Callable[[str, int], None], postgres_url: str) -> None:
     run_machine(postgres_url, 15)

@@ -98,10 +98,11 @@ class PartFiles:
 
     def make_room(self, location: str) -> None:
         """Make the directories that Spark is going to write in. On a local disk it starts a chmod process for each that it makes."""
+        names = check_location(location).split("/")
         if self._is_local and os.path.isdir(self._path):
             mode = os.stat(self._path).st_mode & 0o7777
             path = self._path
-            for name in (*check_location(location).split("/"), *_COMMITTERS_DIRECTORY):
+            for name in (*names, *_COMMITTERS_DIRECTORY):
                 path = f"{path}/{name}"
                 with suppress(FileExistsError):
                     os.mkdir(path)

@@ -152,3 +152,35 @@ def test_a_link_that_leads_out_of_the_warehouse_is_not_followed(tmp_path: Path) 
     (tmp_path / "wh" / ".staging").symlink_to(tmp_path / "outside")
     files = PartFiles(str(tmp_path / "wh"))
     assert [found.location for found in files.list_version_directories()] == ["T/5/v1-own"]
+
+
+def test_room_for_a_version_has_the_mode_of_the_warehouse_whatever_the_umask(tmp_path: Path) -> None:
+    root = tmp_path / "wh"
+    root.mkdir()
+    root.chmod(0o2775)
+    before = os.umask(0o077)
+    try:
+        files = PartFiles(str(root))
+        files.make_room("V/5/v1")
+        files.make_room("V/6/v1")
+    finally:
+        os.umask(before)
+    made = [path for path in root.rglob("*") if path.is_dir()]
+    assert {path.relative_to(root).as_posix() for path in made if "_temporary" not in path.parts} == {
+        "V",
+        "V/5",
+        "V/5/v1",
+        "V/6",
+        "V/6/v1",
+    }
+    assert {path.stat().st_mode & 0o7777 for path in made} == {0o2775}
+
+
+def test_room_is_made_neither_outside_the_warehouse_nor_where_there_are_no_directories(tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        PartFiles(str(tmp_path / "wh")).make_room("../V")
+    PartFiles(str(tmp_path / "not there")).make_room("V/5/v1")
+    assert list(tmp_path.iterdir()) == []
+    memory = PartFiles("memory://wh")
+    memory.make_room("V/5/v1")
+    assert not memory.exists("V")

@@ -32,8 +32,11 @@ logger = logging.getLogger("airflow_provider_viewdf")
 
 RunStep = Callable[[Workbench, Known, Agenda, Step], StepReport | None]
 
-# Beyond this much input a part has work enough for a job of its own.
+# So much input for all parts of a batch together.
 MOST_ROWS = 5_000_000
+
+# Beyond this much input a part has work enough for a job of its own, and a batch, which has to tell parts apart, takes longer.
+LARGE_PART_ROWS = 200_000
 
 # Somebody publishes the same parts, faster: rather planned anew than tried for ever.
 MOST_CONFLICTS = 100
@@ -57,13 +60,23 @@ class BatchRunner:
     def run(self, steps: Sequence[Step]) -> list[StepReport]:
         """Compute and publish these parts, or the first of them; those that someone else has done are left out."""
         key = (fold(steps[0].view), steps[0].rule)
-        while len(steps) > 1 and key not in self._apart:
+        while len(steps) > 1 and key not in self._apart and not self._is_large(steps[0]):
             group = steps[:MOST_UNITED] if key in self._refused else steps
             with hold_leases(self.bench.catalog, group[0].view, [step.index for step in group]) as held:
                 reports = self._run_together([step for step in group if step.index in held])
             if reports is not None:
                 return reports
         return self._run_alone(steps[0])
+
+    def _is_large(self, step: Step) -> bool:
+        with self.bench.catalog.snapshot() as reader:
+            versions, _ = reader.read_inputs(self._find_inputs(step))
+        return sum(version.rows for version in versions) > LARGE_PART_ROWS
+
+    def _find_inputs(self, step: Step) -> tuple[InputRange, ...]:
+        definition = self.known.find(step.view)
+        reads = find_inputs(definition, step.rule, step.index, self.known.definitions, self.agenda.bounds.first)
+        return tuple(InputRange(table, parts.low, parts.high) for table, parts in reads)
 
     def _run_alone(self, step: Step) -> list[StepReport]:
         report = self.run_step(self.bench, self.known, self.agenda, step)
@@ -131,11 +144,11 @@ class BatchRunner:
                 if present is not None and not is_due(stale, step, present):
                     done.append(step)
                     continue
-                reads = find_inputs(definition, step.rule, step.index, self.known.definitions, self.agenda.bounds.first)
-                inputs = tuple(InputRange(table, parts.low, parts.high) for table, parts in reads)
+                inputs = self._find_inputs(step)
                 versions, inputs_digest = reader.read_inputs(inputs)
-                rows += sum(version.rows for version in versions)
-                if tasks and rows > MOST_ROWS:
+                own = sum(version.rows for version in versions)
+                rows += own
+                if tasks and (rows > MOST_ROWS or own > LARGE_PART_ROWS):
                     break
                 replaces = None if present is None else present.version
                 tasks[step.index] = StepInputs(inputs, tuple(versions), inputs_digest, replaces)

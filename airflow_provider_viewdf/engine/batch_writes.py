@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 PART_COLUMN = "__part"
 
 _HASH = "__hash"
-PART_OF_DIRECTORY = rf"CAST(regexp_extract(_metadata.file_path, r'/{PART_COLUMN}=(-?[0-9]+)/[^/]+$', 1) AS BIGINT)"
+# Of <directory>/__part=<index>/<file>.
+PART_OF_DIRECTORY = (
+    "CAST(substring_index(substring_index(substring_index(_metadata.file_path, '/', -2), '/', 1), '=', -1) AS BIGINT)"
+)
 
 # A batch is many small parts: a task or two of work, which must not become a job for each exchange, nor a task for each of
 # two hundred shuffle partitions.

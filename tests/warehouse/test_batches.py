@@ -12,6 +12,7 @@ from lake import FIRST as FIRST_HOUR
 from lake import Lake, hour, row
 from network import minute
 
+from airflow_provider_viewdf.actions import refresh_batch
 from airflow_provider_viewdf.actions.workbench import Workbench
 from airflow_provider_viewdf.errors import StepFailedError
 from airflow_provider_viewdf.parts import PartSet
@@ -224,3 +225,31 @@ def test_many_parts_over_files_of_others_are_computed_at_once(
         ("W", 5),
     ]
     assert warehouse.verify().is_ok
+
+
+def test_a_part_with_many_rows_of_input_is_computed_by_itself(
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refresh_batch, "LARGE_PART_ROWS", 3)
+    sizes = [1, 2, 4, 3, 5, 5, 1, 1]
+    together: list[int] = []
+    compute = refresh_batch.compute_batch
+
+    def compute_and_count(engine: Any, sql: str, values: Any, *others: Any) -> Any:
+        together.append(len(values.rows))
+        return compute(engine, sql, values, *others)
+
+    monkeypatch.setattr(refresh_batch, "compute_batch", compute_and_count)
+    with Warehouse.open(tmp_path / "wh", spark=spark) as warehouse:
+        warehouse.apply(STREAM + "CREATE VIEW V AS SELECT k, count(*) AS n FROM S GROUP BY k;")
+        rows = [
+            {"ts": minute(part, second), "k": "a", "x": 1} for part, size in enumerate(sizes) for second in range(size)
+        ]
+        warehouse.load("S", rows, batch_id="all")
+        report = warehouse.refresh()
+        assert [step.index - FIRST for step in report.steps] == list(range(len(sizes)))
+        assert [row.n for row in warehouse.query("SELECT n FROM V ORDER BY PART").collect()] == sizes
+        assert warehouse.refresh().steps == ()
+        assert warehouse.verify().is_ok
+    # Those before the first large one, the one between large ones by itself, and those after the last.
+    assert together in ([2, 2], [2, 1, 2])

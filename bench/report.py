@@ -103,12 +103,16 @@ def _write_figure(experiment: str, figure: Figure) -> list[str]:
         lines += [f"As {figure.like}.", ""]
     lines += [f"![{figure.title}](benchmarks/{name}.svg)", ""]
     names = list(dict.fromkeys(name for series in figure.series for name in series.timings))
-    lines.append(f"| {figure.x_name} | {' | '.join(f'{series.x:,g}' for series in figure.series)} |")
+    lines.append(f"| {figure.x_name} | {' | '.join(_write_number(series.x) for series in figure.series)} |")
     lines.append("|---|" + "---|" * len(figure.series))
     for contestant in names:
         cells = [_write_cell(series.timings.get(contestant)) for series in figure.series]
         lines.append(f"| {contestant} | {' | '.join(cells)} |")
     return lines
+
+
+def _write_number(x: float) -> str:
+    return f"{x:,.0f}" if x == int(x) else f"{x:g}"
 
 
 def _write_cell(timing: Timing | None) -> str:

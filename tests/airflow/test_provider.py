@@ -102,9 +102,9 @@ def test_parsing_fifty_views_takes_less_than_a_second_and_no_pyspark(tmp_path: P
             from airflow.sdk import DAG, CronDataIntervalTimetable
             airflow_provider_viewdf.ViewDFTaskGroup
             sys.path.insert(0, {str(tmp_path)!r})
-            started = time.perf_counter()
+            started = time.process_time()
             import fifty
-            seconds = time.perf_counter() - started
+            seconds = time.process_time() - started
             foreign = [name for name in sys.modules if name.partition(".")[0] in ("pyspark", "pandas", "duckdb")]
             ours = [name for name in sys.modules if name.startswith(("airflow_provider_viewdf.catalog",
                     "airflow_provider_viewdf.warehouse", "airflow_provider_viewdf.engine"))]

@@ -21,6 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from airflow_provider_viewdf.actions.changed_views import Changed
 from airflow_provider_viewdf.cli.formats import format_rate, format_rows, format_statuses
+from airflow_provider_viewdf.cli.serving import serve_spark
 from airflow_provider_viewdf.engine.spark_errors import translated
 from airflow_provider_viewdf.errors import UsageError, ViewDFError
 from airflow_provider_viewdf.language import expand_queries
@@ -40,7 +41,7 @@ refresh the views, ask questions. Whatever comes late, a refresh computes exactl
   viewdf refresh
   viewdf query "SELECT * FROM View2 WHERE PART = 23668444"
 
-Every command takes --warehouse DIR (or VIEWDF_WAREHOUSE), --catalog URL, and --master or --remote for Spark.
+Every command but serve takes --warehouse DIR (or VIEWDF_WAREHOUSE), --catalog URL, and --master or --remote for Spark.
 All times are UTC.
 """
 
@@ -445,6 +446,18 @@ def migrate(
     """Bring the catalog to this version's tables."""
     before, after = Warehouse.migrate(warehouse, catalog)
     messages.print(f"The catalog is at {after}" + ("" if before == after else f", upgraded from {before or 'nothing'}"))
+
+
+@app.command()
+def serve(
+    port: Annotated[int, typer.Option(help="Where it listens, on 127.0.0.1; 0: any free port.")] = 15002,
+    master: Annotated[
+        str, typer.Option("--master", help="Spark master, such as local[2] or spark://host:7077.")
+    ] = "local[*]",
+    log: Annotated[Path, typer.Option(help="File for what Spark has to say; written anew.")] = Path("viewdf-spark.log"),
+) -> None:
+    """Run a Spark Connect server for this machine until Ctrl-C, so that commands and tasks need not start a Spark."""
+    serve_spark(port, master, log, messages)
 
 
 def _find_partitioning(wh: Warehouse, table: str) -> Partitioning:

@@ -107,6 +107,11 @@ class ConnectServer:
             self._scratch.cleanup()
             self._scratch = None
 
+    def wait(self) -> None:
+        """Return when the server has ended."""
+        if self._process is not None:
+            self._process.wait()
+
     def __enter__(self) -> Self:
         return self.start()
 

@@ -19,6 +19,7 @@ EXPERIMENTS = {
     "many_parts": "many_parts",
     "where_time_goes": "where_time_goes",
     "airflow_tasks": "airflow_tasks",
+    "large_parts": "large_parts",
     "patterns": "patterns",
     "windows": "windows",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import _GeneratorContextManager, contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -78,7 +78,7 @@ class Clock:
         def called(*arguments: Any, **named: Any) -> Any:
             with self.running(name):
                 answer = original(*arguments, **named)
-            if hasattr(answer, "__enter__") and not hasattr(answer, "toDF"):
+            if isinstance(answer, _GeneratorContextManager):
                 return self._entered(name, answer)
             return answer
 

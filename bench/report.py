@@ -17,6 +17,7 @@ PICTURES = DOCS / "benchmarks"
 TITLES = {
     "patterns": "Patterns",
     "windows": "Sliding windows",
+    "large_parts": "Ten times the rows",
     "many_parts": "Many parts, and late rows",
     "where_time_goes": "Where the time of an update goes",
     "airflow_tasks": "A task of Airflow",

@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from airflow_provider_viewdf.actions import refresh as refresh_action
-from airflow_provider_viewdf.catalog import Catalog
 from airflow_provider_viewdf.engine.engine import DimensionTable, Engine, InputTable
-from airflow_provider_viewdf.engine.part_files import PartFiles
-from airflow_provider_viewdf.planning import Agenda
 from airflow_provider_viewdf.warehouse import Warehouse
 from bench.contestants import ViewDF
-from bench.instruments import CATALOG_METHODS, Clock
 from bench.losses import FIRST, load_parts, part_start, write_stream
 from bench.measure import Timing, console, show, stopwatch
 from bench.patterns import VIEW, WARM_UP
+from bench.phases import ANALYSIS, CATALOG, FILES, PLANNING, PUBLISHING, REST, VIEWS, watch
 from bench.results import Figure, Goal, Result, Series
 from bench.sessions import bench_directory, open_spark
 
@@ -33,16 +29,6 @@ if TYPE_CHECKING:
 
 WHOLE = "whole update"
 TINY = 100
-
-# Watched phases of a refresh.
-CATALOG, PUBLISHING, PLANNING = "catalog: reading and leases", "catalog: publishing", "planning and compiling"
-VIEWS, ANALYSIS, RUNNING, FILES = (
-    "Spark: temporary views",
-    "Spark: analysis",
-    "Spark: the job",
-    "files: looking, deleting",
-)
-REST = "the rest"
 
 # Variants of a statement.
 PLAN, READ, COMPUTE, WRITE, DIGEST = "plan", "read", "compute", "write", "write with digest"
@@ -59,37 +45,16 @@ class Statement:
 
 
 @contextmanager
-def watched(clock: Clock, statements: list[Statement]) -> Iterator[None]:
-    from pyspark.sql.classic.dataframe import DataFrame
-    from pyspark.sql.readwriter import DataFrameWriter
-
+def remembered(statements: list[Statement]) -> Iterator[None]:
+    """Keep the statements that the engine computes inside this block."""
     compute = Engine.compute
 
     def remember(engine: Engine, sql: str, inputs: Any, dimensions: Any, columns: Any, location: str) -> Any:
         statements.append(Statement(sql, tuple(inputs), tuple(dimensions), tuple(columns)))
         return compute(engine, sql, inputs, dimensions, columns, location)
 
-    with ExitStack() as stack:
-        for name, owner, methods in (
-            (CATALOG, Catalog, [method for method in CATALOG_METHODS if method != "publish"]),
-            (PUBLISHING, Catalog, ["publish"]),
-            (PLANNING, refresh_action, ["begin_agenda", "compile_part"]),
-            (PLANNING, Agenda, ["next_group", "record"]),
-            (VIEWS, Engine, ["_create_views", "_drop_views"]),
-            (ANALYSIS, refresh_spark_session(), ["sql"]),
-            (ANALYSIS, DataFrame, ["selectExpr", "toDF", "observe"]),
-            (RUNNING, DataFrameWriter, ["parquet"]),
-            (FILES, PartFiles, ["exists", "delete"]),
-        ):
-            stack.enter_context(clock.watching(name, owner, *methods))
-        stack.enter_context(patch.object(Engine, "compute", remember))
+    with patch.object(Engine, "compute", remember):
         yield
-
-
-def refresh_spark_session() -> type:
-    from pyspark.sql import SparkSession
-
-    return SparkSession
 
 
 class Variants:
@@ -140,13 +105,12 @@ def measure_phases(spark: SparkSession, rows: int, repeats: int) -> dict[str, Ti
             view.update(number)
         found: dict[str, list[float]] = {}
         for number in range(WARM_UP, WARM_UP + repeats):
-            clock, statements = Clock(), []
+            statements: list[Statement] = []
             gc.collect()
-            with stopwatch(found.setdefault(WHOLE, [])), watched(clock, statements):
-                view.update(number)
-            for name in (CATALOG, PUBLISHING, PLANNING, VIEWS, ANALYSIS, RUNNING, FILES):
-                found.setdefault(name, []).append(clock.seconds.get(name, 0.0))
-            found.setdefault(REST, []).append(found[WHOLE][-1] - sum(clock.seconds.values()))
+            with remembered(statements):
+                _, phases = watch(lambda number=number: view.update(number))
+            for name, seconds in {WHOLE: sum(phases.values()), **phases}.items():
+                found.setdefault(name, []).append(seconds)
             for variant in (PLAN, READ, COMPUTE, WRITE, DIGEST):
                 gc.collect()
                 with stopwatch(found.setdefault(variant, [])):

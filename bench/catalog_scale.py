@@ -122,6 +122,7 @@ def _fill_parts(connection: Connection, item: Definition, numbers: str, parts: i
         {"digest": item.digest, "inputs_digest": "0" * 64},
     )
     connection.execute(text(f"INSERT INTO parts SELECT '{key}', {FIRST} + n, 1, 1 FROM {numbers}"))
+    connection.execute(text(f"INSERT INTO row_totals VALUES ('{key}', {10 * parts})"))
     connection.execute(text(f"INSERT INTO extents VALUES ('{key}', {FIRST}, {FIRST + parts - 1})"))
 
 

@@ -36,6 +36,9 @@ DUCKDB, DUCKDB_NAIVE, POSTGRES = "DuckDB by hand", "DuckDB naive", "PostgreSQL, 
 # How many parts are made, as they will be timed, before they are.
 WARM_UP = 4
 
+# Wider windows are compared with narrower ones, and with nothing else unless it is a full run: it would take too long.
+LONGEST_COMPARED = 60
+
 # Beyond this, each row belongs to so many windows that Structured Streaming takes minutes.
 LONGEST_STREAMED = 10
 
@@ -54,6 +57,7 @@ class Query:
 
     aggregate: str
     window: int
+    is_compared: bool = True
 
     @property
     def strategies(self) -> tuple[str, ...]:
@@ -86,10 +90,17 @@ class QuerySite:
     def __init__(
         self, spark: SparkSession, wh: Warehouse, query: Query, parts: Sequence[str], directory: Path, postgres: str
     ) -> None:
-        window, merge = query.window, query.aggregate
-        directory = directory / f"{merge}{window}".lower()
+        directory = directory / f"{query.aggregate}{query.window}".lower()
         self.query = query
         self.ours = {ours(item): ViewDF(wh, query.view(item)) for item in query.strategies}
+        self.others: dict[str, Contestant] = {}
+        self.naive: dict[str, Contestant] = {}
+        self.floor: Contestant | None = None
+        if query.is_compared:
+            self._compare(spark, parts, directory, postgres)
+
+    def _compare(self, spark: SparkSession, parts: Sequence[str], directory: Path, postgres: str) -> None:
+        query, window, merge = self.query, self.query.window, self.query.aggregate
         hands = {
             by_hand(item): WindowByHand(spark, parts, directory / item, window, merge, item)
             for item in query.strategies
@@ -97,7 +108,7 @@ class QuerySite:
         }
         best = hands[by_hand(query.best)]
         again = WindowByHand(spark, parts, directory / "again", window, merge, query.best)
-        self.others: dict[str, Contestant] = {
+        self.others = {
             **hands,
             by_hand(query.best) + AGAIN: again,
             DUCKDB: DuckWindow(parts, directory / "duckdb", CORES, window, merge, query.best),
@@ -105,7 +116,7 @@ class QuerySite:
         }
         if window <= LONGEST_STREAMED:
             self.others[STREAMING] = Streaming(spark, parts, directory / "streaming", window, merge)
-        self.naive: dict[str, Contestant] = {
+        self.naive = {
             NAIVE: WindowNaive(spark, parts, directory / "naive", window, merge),
             DUCKDB_NAIVE: DuckWindowNaive(parts, directory / "duckdb_naive", CORES, window, merge),
         }
@@ -115,7 +126,7 @@ class QuerySite:
 
     @property
     def contestants(self) -> dict[str, Contestant]:
-        return {**self.ours, **self.others, **self.naive, FLOOR: self.floor}
+        return {**self.ours, **self.others, **self.naive, **({FLOOR: self.floor} if self.floor else {})}
 
     def warm_up(self, first: int) -> None:
         """Everything before part `first`. What was long ago is filled in quickly; the last parts are made as they will be."""
@@ -138,7 +149,7 @@ class QuerySite:
                 begin = 0
             for number in range(begin, first):
                 item.update(number)
-        for item in (*self.naive.values(), self.floor):
+        for item in (*self.naive.values(), *([self.floor] if self.floor else [])):
             item.update(first - 1)
 
     def check(self, number: int) -> None:
@@ -206,23 +217,26 @@ def measure_site(
     ):
         found = Site(spark, wh, rows, queries, repeats, directory, server.create_database()).run()
     for query, timings in found.items():
-        show(f"{query.aggregate} over {query.window} parts, {rows:,} rows a part", timings, NAIVE)
+        title = f"{query.aggregate} over {query.window} parts, {rows:,} rows a part"
+        show(title, timings, NAIVE if query.is_compared else ours(query.best))
     return found
 
 
-def run(rows: int = 50_000, repeats: int = 7, windows: Sequence[int] = (10, 60), *, full: bool = False) -> Result:
-    """Full: a million rows a part and windows up to 100; ten million rows for a window of 10."""
+def run(rows: int = 50_000, repeats: int = 7, windows: Sequence[int] = (10, 60, 100), *, full: bool = False) -> Result:
+    """Full: a million rows a part, and everything for the widest window too; ten million rows for a window of 10."""
     rows = 1_000_000 if full else rows
-    windows = (10, 60, 100) if full else windows
     sizes = [rows // 10, rows * 10] if full else [rows // 10]
     spark = open_spark()
     result = Result("windows", {"rows": rows, "windows": list(windows), "repeats": repeats, "first": FIRST})
-    main = measure_site(spark, rows, [Query(item, window) for item in STRATEGIES for window in windows], repeats)
+    queries = [Query(item, window, full or window <= LONGEST_COMPARED) for item in STRATEGIES for window in windows]
+    main = {
+        (query.aggregate, query.window): found for query, found in measure_site(spark, rows, queries, repeats).items()
+    }
     narrow = {
         size: measure_site(spark, size, [Query(item, windows[0]) for item in STRATEGIES], repeats) for size in sizes
     }
     for aggregate, numbers in {"SUM": ("11", "12", "5.4", "5.5"), "MAX": ("9", "10", "5.7", "5.8")}.items():
-        by_window = [Series(window, main[Query(aggregate, window)]) for window in windows]
+        by_window = [Series(window, main[aggregate, window]) for window in windows]
         by_size = [Series(size, found[Query(aggregate, windows[0])]) for size, found in narrow.items()]
         by_size = sorted([*by_size, Series(rows, by_window[0].timings)], key=lambda series: series.x)
         result.figures += [
@@ -244,12 +258,14 @@ def run(rows: int = 50_000, repeats: int = 7, windows: Sequence[int] = (10, 60),
         result.notes += [
             f"Noise, {aggregate} over {series.x:g} parts: {hand} against itself {series.ratio(hand + AGAIN, hand)}."
             for series in by_window
+            if hand in series.timings
         ]
     return result
 
 
 def _judge(aggregate: str, by_window: Sequence[Series], by_size: Sequence[Series]) -> list[Goal]:
-    goals = [goal for series in by_window[1:] for goal in _judge_window(aggregate, series)]
+    compared = [series for series in by_window[1:] if NAIVE in series.timings]
+    goals = [goal for series in compared for goal in _judge_window(aggregate, series)]
     narrow, wide = by_window[0], by_window[-1]
     for item in STRATEGIES[aggregate]:
         if item != "merge":

@@ -21,6 +21,7 @@ from airflow_provider_viewdf.catalog.tables import (
     extents,
     part_versions,
     parts_table,
+    row_totals,
     stale_ranges,
 )
 from airflow_provider_viewdf.catalog.upsert import insert_or_update
@@ -76,9 +77,8 @@ def _drop_parts(connection: Connection, key: str, at: datetime) -> None:
         .where(part_versions.c.table_key == key, part_versions.c.replaced_at.is_(None))
         .values(replaced_at=at)
     )
-    connection.execute(delete(extents).where(extents.c.table_key == key))
-    connection.execute(delete(stale_ranges).where(stale_ranges.c.table_key == key))
-    connection.execute(delete(archives).where(archives.c.table_key == key))
+    for table in (extents, row_totals, stale_ranges, archives):
+        connection.execute(delete(table).where(table.c.table_key == key))
     drop_batches(connection, key)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, and_, bindparam, delete, select, update
+from sqlalchemy import Connection, and_, bindparam, delete, func, select, update
 
-from airflow_provider_viewdf.catalog.tables import archives, part_versions, retired_locations, stale_ranges
+from airflow_provider_viewdf.catalog.tables import archives, part_versions, retired_locations, row_totals, stale_ranges
 from airflow_provider_viewdf.catalog.upsert import insert_or_update
 from airflow_provider_viewdf.definitions import fold
 from airflow_provider_viewdf.versions import ARCHIVED, Move, directory_of
@@ -44,6 +44,7 @@ def relocate(connection: Connection, moves: Sequence[Move], at: datetime) -> int
 def archive(connection: Connection, table: str, before: int, produced_by: str, at: datetime) -> None:
     """Keep the rows of older parts no longer. Never turns back: what is archived stays so."""
     key = fold(table)
+    _count_out(connection, key, before)
     only_later = archives.c.before < before
     row = {"table_key": key, "before": before, "archived_at": at, "produced_by": produced_by}
     connection.execute(
@@ -63,6 +64,21 @@ def archive(connection: Connection, table: str, before: int, produced_by: str, a
         update(stale_ranges)
         .where(stale_ranges.c.table_key == key, stale_ranges.c.low < before, stale_ranges.c.high >= before)
         .values(low=before)
+    )
+
+
+def _count_out(connection: Connection, key: str, before: int) -> None:
+    """Take the rows of parts that are about to be archived out of the total."""
+    since = connection.scalar(select(archives.c.before).where(archives.c.table_key == key))
+    leaving = [
+        part_versions.c.table_key == key,
+        part_versions.c.part_index < before,
+        part_versions.c.replaced_at.is_(None),
+        *([part_versions.c.part_index >= since] if since is not None else []),
+    ]
+    rows = connection.scalar(select(func.sum(part_versions.c.rows)).where(*leaving)) or 0
+    connection.execute(
+        update(row_totals).where(row_totals.c.table_key == key).values(rows=row_totals.c.rows - int(rows))
     )
 
 

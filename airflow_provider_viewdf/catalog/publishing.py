@@ -7,6 +7,7 @@ locked the catalog against every other writer.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -20,8 +21,8 @@ from airflow_provider_viewdf.catalog.ranges import bounds
 from airflow_provider_viewdf.catalog.reader import ConnectionReader, read_archives
 from airflow_provider_viewdf.catalog.rows import version_row
 from airflow_provider_viewdf.catalog.staleness import Staleness
-from airflow_provider_viewdf.catalog.tables import part_versions, parts_table
-from airflow_provider_viewdf.catalog.upsert import insert_or_update
+from airflow_provider_viewdf.catalog.tables import part_versions, parts_table, row_totals
+from airflow_provider_viewdf.catalog.upsert import insert_or_add, insert_or_update
 from airflow_provider_viewdf.definitions import fold
 from airflow_provider_viewdf.errors import ConflictError
 from airflow_provider_viewdf.parts import EARLIEST, LATEST, PartRange, PartSet
@@ -53,6 +54,7 @@ class Publishing:
         self._new: dict[tuple[str, int, int], PartVersion] = {}
         self._kept: dict[tuple[str, int, int], PartVersion] = {}
         self._replaced: list[tuple[str, int, int]] = []
+        self._more_rows: Counter[str] = Counter()
 
     def apply(self, publication: Publication) -> Published:
         self._check_kept(publication)
@@ -129,6 +131,7 @@ class Publishing:
             files=publication.files,
         )
         self._new[key, index, number] = version
+        self._more_rows[key] += version.rows - (present.rows if present is not None else 0)
         self._extents.add(key, index)
         stale = tuple(found for item in publication.stale for found in self._mark(item))
         return Published(version, is_changed=True, stale=stale)
@@ -168,6 +171,9 @@ class Publishing:
                     for number, row in rows.items()
                 ],
             )
+        if self._more_rows:
+            more_rows = [{"table_key": key, "rows": more} for key, more in self._more_rows.items()]
+            execute(insert_or_add(self._connection, row_totals, "rows"), more_rows)
         self._extents.write()
         self._staleness.write()
 

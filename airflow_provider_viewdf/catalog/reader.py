@@ -26,6 +26,7 @@ from airflow_provider_viewdf.catalog.tables import (
     parts_table,
     rejected_rows,
     retired_locations,
+    row_totals,
     stale_ranges,
 )
 from airflow_provider_viewdf.definitions import Rule, fold
@@ -256,21 +257,16 @@ class ConnectionReader:
         return [(row.batch_id, RejectedRow(row.source, row.line, row.reason, row.row_text)) for row in rows]
 
     def summary(self, table: str) -> TableSummary:
+        rows = self._connection.scalar(select(row_totals.c.rows).where(row_totals.c.table_key == fold(table)))
         current = (part_versions.c.table_key == fold(table), part_versions.c.replaced_at.is_(None))
-        rows = self._connection.scalar(select(func.sum(part_versions.c.rows)).where(*current))
-        # Apart from the sum: then the index leads to it at once.
         last_updated = self._connection.scalar(select(func.max(part_versions.c.created_at)).where(*current))
-        before = self.archived_before(table)
-        if before is not None:
-            archived = select(func.sum(part_versions.c.rows)).where(*current, part_versions.c.part_index < before)
-            rows = (rows or 0) - (self._connection.scalar(archived) or 0)
         rejected = self._connection.scalar(
             select(func.count()).select_from(rejected_rows).where(rejected_rows.c.table_key == fold(table))
         )
         return TableSummary(
             table=self._name_of(table),
             parts=self.existing_parts(table),
-            rows=int(rows or 0),
+            rows=rows or 0,
             stale=PartSet.of(item.parts for item in self.stale_ranges(table)),
             last_updated=last_updated,
             rejected_rows=rejected or 0,

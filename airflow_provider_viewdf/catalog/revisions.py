@@ -9,7 +9,7 @@ from sqlalchemy import Connection, column, inspect, select, table, text
 from airflow_provider_viewdf.errors import CatalogVersionError
 
 # The newest file in migrations/versions. Written here so that opening a catalog need not import Alembic.
-NEWEST = "0002"
+NEWEST = "0003"
 
 VERSION_TABLE = "catalog_version"
 

@@ -176,6 +176,15 @@ extents = Table(
     CheckConstraint("low <= high", name="forwards"),
 )
 
+# How many rows the current versions of each table have that are not archived: to add them up takes a look at every part.
+row_totals = Table(
+    "row_totals",
+    metadata,
+    Column("table_key", Text, nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    PrimaryKeyConstraint("table_key"),
+)
+
 # A number as the key, since a reason may be longer than what PostgreSQL can index.
 stale_ranges = Table(
     "stale_ranges",

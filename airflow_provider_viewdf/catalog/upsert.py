@@ -22,3 +22,13 @@ def insert_or_update(
     return row.on_conflict_do_update(
         index_elements=key, set_={name: row.excluded[name] for name in columns}, where=only_if
     )
+
+
+def insert_or_add(connection: Connection, table: Table, column: str) -> Insert:
+    """Insert rows; where the primary key is there already, add to the number in `column`."""
+    key = list(table.primary_key.columns)
+    if connection.dialect.name == "postgresql":
+        new = postgresql.insert(table)
+        return new.on_conflict_do_update(index_elements=key, set_={column: table.c[column] + new.excluded[column]})
+    row = sqlite.insert(table)
+    return row.on_conflict_do_update(index_elements=key, set_={column: table.c[column] + row.excluded[column]})

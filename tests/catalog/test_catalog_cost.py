@@ -140,6 +140,7 @@ RARE: dict[str, Any] = {
     "changed since": lambda reader, end: len(reader.changed_since(noon_plus(end - 1), "M")) == 1,
     "changed since, anywhere": lambda reader, end: reader.changed_since(noon_plus(end + 1)) == [],
     "earlier definition": lambda reader, _: not reader.parts_made_otherwise("V", "d2", noon_plus(0)),
+    "summary": lambda reader, end: reader.summary("M").rows == end,
     "replaced": lambda reader, end: reader.replaced_versions(noon_plus(end)) == [],
 }
 

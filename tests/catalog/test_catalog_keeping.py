@@ -93,6 +93,10 @@ def test_archiving_never_turns_back(catalog: Catalog) -> None:
     catalog.archive("M", 1, generation=1, produced_by="cli")
     with catalog.snapshot() as reader:
         assert reader.archived_before("M") == 3
+        assert reader.summary("M").rows == 2
+    catalog.archive("M", 4, generation=1, produced_by="cli")
+    with catalog.snapshot() as reader:
+        assert reader.summary("M").rows == 1
 
 
 def test_an_archived_part_cannot_be_published(catalog: Catalog) -> None:

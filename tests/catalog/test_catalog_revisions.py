@@ -79,6 +79,23 @@ def test_migrating_a_newest_catalog_keeps_what_is_in_it(catalog_url: str) -> Non
     catalog.close()
 
 
+def test_migrating_counts_the_rows_that_are_kept(catalog_url: str) -> None:
+    catalog = open_catalog(catalog_url)
+    define(catalog, record("M"), record("N"))
+    publish(catalog, *(publication("M", index) for index in range(5)))
+    publish(catalog, publication("M", 4, 2, replaces=1))
+    catalog.archive("M", 2, generation=1, produced_by="cli")
+    catalog.close()
+    with writing(catalog_url) as connection:
+        connection.execute(text("DROP TABLE row_totals"))
+    pretend_revision(catalog_url, "0002")
+    assert upgrade_catalog(catalog_url) == ("0002", NEWEST)
+    catalog = open_catalog(catalog_url)
+    with catalog.snapshot() as reader:
+        assert (reader.summary("M").rows, reader.summary("N").rows) == (3, 0)
+    catalog.close()
+
+
 def test_older_catalog_is_refused_until_it_is_migrated(catalog_url: str) -> None:
     upgrade_catalog(catalog_url)
     shown = pretend_revision(catalog_url, "0000")

@@ -17,7 +17,7 @@ from airflow_provider_viewdf.language.statements import Statement
 from airflow_provider_viewdf.language.window_syntax import WindowClause, check_multiple, is_window, split_window
 from airflow_provider_viewdf.parts import format_length
 from airflow_provider_viewdf.translate.translation import Source, Translation
-from airflow_provider_viewdf.translate.tree import place_of
+from airflow_provider_viewdf.translate.tree import PartTable, place_of
 from airflow_provider_viewdf.translate.window.choose import Choice, Facts, choose_strategy, find_possible
 from airflow_provider_viewdf.translate.window.explain import describe_window, draw_window
 from airflow_provider_viewdf.translate.window.frame import Frame
@@ -113,6 +113,12 @@ def _find_table(select: exp.Expr, before: Token, text: str) -> exp.Table:
             text,
             before.start,
             before.end + 1,
+        )
+    if isinstance(table, PartTable):
+        _fail(
+            f"The window says which parts of {table.name} are read, so a subscript has no place here; leave it out.",
+            text,
+            *place_of(table),
         )
     joins = [*(select.args.get("joins") or ()), *(table.args.get("joins") or ())]
     if joins:

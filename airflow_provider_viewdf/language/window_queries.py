@@ -12,6 +12,7 @@ from sqlglot.tokenizer_core import Token
 
 from airflow_provider_viewdf.definitions import Definition, fold
 from airflow_provider_viewdf.errors import LanguageError
+from airflow_provider_viewdf.language.checks import refuse_reserved_outputs, refuse_undetermined
 from airflow_provider_viewdf.language.dialect import is_same_text, parse_query
 from airflow_provider_viewdf.language.statements import Statement
 from airflow_provider_viewdf.language.window_syntax import WindowClause, check_multiple, is_window, split_window
@@ -79,6 +80,9 @@ class _Read:
 def _read(item: Statement, source_of: SourceOf, text: str) -> _Read:
     clause, tokens, before = split_window(item.plain, text)
     select = parse_query(tokens, text)
+    # Checked again in what it becomes, but there the place is no longer known.
+    refuse_undetermined(select, item.name.text, text)
+    refuse_reserved_outputs(select, item.name.text, text)
     table = _find_table(select, before, text)
     start, end = place_of(table)
     source = source_of(table.name, start, end)

@@ -137,6 +137,14 @@ CASES = {
         "SELECT sum(loss) FROM M [WINDOW 10 minutes] WITH (strategy = 'merge', «strategy» = 'delta')",
         "strategy is given twice.",
     ),
+    "chance": (
+        "SELECT src, sum(loss * «rand()») FROM M [WINDOW 10 minutes] GROUP BY src",
+        "rand() cannot be used in the view V: its value is not determined by what the view reads.",
+    ),
+    "reserved name": (
+        "SELECT src, «sum»(loss) AS part FROM M [WINDOW 10 minutes] GROUP BY src",
+        "A column of the view V cannot be called part; give it another name with AS.",
+    ),
     "unknown setting": (
         "SELECT sum(loss) FROM M [WINDOW 10 minutes] WITH («speed» = 'fast')",
         "WITH knows strategy only, not speed.",

@@ -78,6 +78,16 @@ def test_an_average_with_more_digits_than_a_quotient_of_sums_is_recomputed() -> 
     assert strategy_of("SELECT avg(CAST(a AS DECIMAL(24,8))) FROM S [WINDOW 10 minutes]")[0] == "delta"
 
 
+def test_a_quantile_with_more_digits_than_a_sketch_is_recomputed() -> None:
+    assert strategy_of("SELECT approx_percentile(CAST(a AS DECIMAL(16,4)), 0.5) FROM S [WINDOW 10 minutes]") == (
+        "recompute",
+        "a DECIMAL(16,4) has more digits than the doubles of a sketch.",
+    )
+    assert (
+        strategy_of("SELECT approx_percentile(CAST(a AS DECIMAL(15,4)), 0.5) FROM S [WINDOW 10 minutes]")[0] == "merge"
+    )
+
+
 def test_states_of_different_aggregates_have_different_names() -> None:
     script = """CREATE STREAM C (ts TIMESTAMP ORDERED, x INT, if_x BOOLEAN, present_x INT) PARTITION LENGTH 60;
     CREATE VIEW V AS SELECT count(if_x), count_if(x > 0), count_if(x), first(present_x), first(x) IGNORE NULLS

@@ -245,6 +245,8 @@ def _approx_count_distinct(call: Call, rows: Rows) -> Aggregate:
     return Aggregate(call, (state,), f"coalesce(hll_sketch_estimate({state.name}), 0)", call.text)
 
 
+# So many digits of any decimal are the same again after they were a double, as which KLL sketches keep them.
+_DIGITS_OF_DOUBLES = 15
 # The error of a KLL sketch is about 2.3 / k ** 0.9.
 _SKETCH_SIZE = 400
 
@@ -253,6 +255,8 @@ def _approx_percentile(call: Call, rows: Rows) -> Aggregate:
     type_name = infer_type(call.arguments[0], rows.types)
     if type_name is None or not (is_inexact(type_name) or is_integer(type_name) or decimal_of(type_name)):
         return _unknown_type(call)
+    if (digits := decimal_of(type_name)) and digits[0] > _DIGITS_OF_DOUBLES:
+        return _recomputed(call, f"a {type_name.upper()} has more digits than the doubles of a sketch")
     value, wanted = write(call.arguments[0]), call.arguments[1]
     size = _SKETCH_SIZE
     if len(call.arguments) > 2:

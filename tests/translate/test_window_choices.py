@@ -88,6 +88,19 @@ def test_a_quantile_with_more_digits_than_a_sketch_is_recomputed() -> None:
     )
 
 
+def test_a_sketch_counts_empty_strings_and_one_zero() -> None:
+    # Spark's hll_sketch_agg leaves out empty strings, and tells -0.0 from 0.0.
+    found = parse(
+        f"{STREAM} CREATE VIEW V AS SELECT approx_count_distinct(g), approx_count_distinct(d) FROM S [WINDOW 5 minutes]"
+    )
+    translation = found["v"].translation
+    assert translation is not None
+    assert [state["rows"] for state in json.loads(dict(translation.choices)["states"])][1:] == [
+        "hll_sketch_agg(concat('=', CAST(g AS STRING)))",
+        "hll_sketch_agg(concat('=', CAST(d + 0 AS STRING)))",
+    ]
+
+
 def test_states_of_different_aggregates_have_different_names() -> None:
     script = """CREATE STREAM C (ts TIMESTAMP ORDERED, x INT, if_x BOOLEAN, present_x INT) PARTITION LENGTH 60;
     CREATE VIEW V AS SELECT count(if_x), count_if(x > 0), count_if(x), first(present_x), first(x) IGNORE NULLS

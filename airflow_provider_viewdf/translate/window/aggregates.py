@@ -241,7 +241,11 @@ def _approx_count_distinct(call: Call, rows: Rows) -> Aggregate:
     if len(call.arguments) > 1:
         return _recomputed(call, "approx_count_distinct with a precision of its own has no sketch that can be merged")
     value = write(call.arguments[0])
-    state = _state(call, "sketch", f"hll_sketch_agg(CAST({value} AS STRING))", "hll_union_agg({})")
+    if is_inexact(infer_type(call.arguments[0], rows.types)):
+        # So that -0.0 is 0.0.
+        value = f"{value} + 0" if call.is_plain else f"({value}) + 0"
+    # The sketch leaves out empty strings, so there are none.
+    state = _state(call, "sketch", f"hll_sketch_agg(concat('=', CAST({value} AS STRING)))", "hll_union_agg({})")
     return Aggregate(call, (state,), f"coalesce(hll_sketch_estimate({state.name}), 0)", call.text)
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from airflow_provider_viewdf.definitions import TAKE_LATE_ROWS, LateRows
+from airflow_provider_viewdf.definitions import TAKE_LATE_ROWS, LateRows, fold
 from airflow_provider_viewdf.errors import LanguageError, TimeFormatError
 from airflow_provider_viewdf.language.token_reader import NAME, Name, TokenReader
 from airflow_provider_viewdf.parts import parse_length, parse_time
@@ -109,6 +109,8 @@ class ClauseReader(TokenReader):
         settings: list[tuple[Name, Name]] = []
         while not self._take(")"):
             name = self._name("The name of a setting")
+            if any(fold(name.text) == fold(other.text) for other, _ in settings):
+                self._fail(f"{name.text} is given twice.", self._previous)
             self._expect("=", f"The value of {name.text} is missing; write {name.text} = 'value'")
             self._string(f"The value of {name.text} is missing; write it in quotes.")
             value = self._previous

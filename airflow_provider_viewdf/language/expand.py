@@ -12,15 +12,18 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_provider_viewdf.definitions import Definition, fold
+from airflow_provider_viewdf.definitions import Column, Definition, fold
 from airflow_provider_viewdf.errors import CyclicDefinitionError, DefinitionError, PlacedError
 from airflow_provider_viewdf.language.binding import KnownTable, find_table, unknown_table
 from airflow_provider_viewdf.language.dialect import parse_query
 from airflow_provider_viewdf.language.pattern_queries import is_pattern, pattern_length, translate_pattern
 from airflow_provider_viewdf.language.statements import Statement
 from airflow_provider_viewdf.language.window_queries import is_window, translate_windows, window_length
+from airflow_provider_viewdf.language.window_syntax import split_window
 from airflow_provider_viewdf.translate import plain
+from airflow_provider_viewdf.translate.infer_columns import infer_columns
 from airflow_provider_viewdf.translate.translation import Source, Translation
+from airflow_provider_viewdf.translate.tree import is_common_table, place_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +176,8 @@ class _Sources:
             length = self._find_length(key, path)
             keys = tuple(part.text for part in item.keys)
             unique = tuple(part.text for part in item.unique)
-            return Source(item.name.text, item.kind, length, item.columns, item.ordered, keys, unique)
+            columns = item.columns or self._infer_columns(key, path)
+            return Source(item.name.text, item.kind, length, columns, item.ordered, keys, unique)
         definition = self.known.get(key)
         if definition is None:
             raise unknown_table(name, self.tables.values(), self.text, start, end)
@@ -186,6 +190,26 @@ class _Sources:
             definition.keys,
             definition.unique,
         )
+
+    def _infer_columns(self, key: str, path: tuple[str, ...]) -> tuple[Column, ...]:
+        """Of a view of the script, which Spark has not analyzed yet."""
+        item = self.statements[key]
+        if item.kind != "view" or key in path or is_pattern(item.plain):
+            return ()
+
+        def columns_of(table: exp.Table) -> tuple[Column, ...]:
+            name, inside = fold(table.name), (*path, key)
+            if name not in self.tables or is_common_table(table):
+                return ()
+            return self._describe(name, *place_of(table), inside).columns if name not in inside else ()
+
+        return infer_columns(self._parse(item), columns_of)
+
+    def _parse(self, item: Statement) -> exp.Expr:
+        if item.initialize is not None:
+            return parse_query(item.initialize.query, self.text)
+        tokens = split_window(item.plain, self.text)[1] if is_window(item.plain) else item.plain
+        return parse_query(tokens, self.text)
 
     def _find_length(self, key: str, path: tuple[str, ...]) -> int:
         item = self.statements.get(key)

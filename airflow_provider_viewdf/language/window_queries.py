@@ -12,12 +12,13 @@ from sqlglot.tokenizer_core import Token
 
 from airflow_provider_viewdf.definitions import Definition, fold
 from airflow_provider_viewdf.errors import LanguageError
+from airflow_provider_viewdf.language.checks import refuse_reserved_outputs, refuse_undetermined
 from airflow_provider_viewdf.language.dialect import is_same_text, parse_query
 from airflow_provider_viewdf.language.statements import Statement
 from airflow_provider_viewdf.language.window_syntax import WindowClause, check_multiple, is_window, split_window
 from airflow_provider_viewdf.parts import format_length
 from airflow_provider_viewdf.translate.translation import Source, Translation
-from airflow_provider_viewdf.translate.tree import place_of
+from airflow_provider_viewdf.translate.tree import PartTable, place_of
 from airflow_provider_viewdf.translate.window.choose import Choice, Facts, choose_strategy, find_possible
 from airflow_provider_viewdf.translate.window.explain import describe_window, draw_window
 from airflow_provider_viewdf.translate.window.frame import Frame
@@ -79,6 +80,9 @@ class _Read:
 def _read(item: Statement, source_of: SourceOf, text: str) -> _Read:
     clause, tokens, before = split_window(item.plain, text)
     select = parse_query(tokens, text)
+    # Checked again in what it becomes, but there the place is no longer known.
+    refuse_undetermined(select, item.name.text, text)
+    refuse_reserved_outputs(select, item.name.text, text)
     table = _find_table(select, before, text)
     start, end = place_of(table)
     source = source_of(table.name, start, end)
@@ -113,6 +117,12 @@ def _find_table(select: exp.Expr, before: Token, text: str) -> exp.Table:
             text,
             before.start,
             before.end + 1,
+        )
+    if isinstance(table, PartTable):
+        _fail(
+            f"The window says which parts of {table.name} are read, so a subscript has no place here; leave it out.",
+            text,
+            *place_of(table),
         )
     joins = [*(select.args.get("joins") or ()), *(table.args.get("joins") or ())]
     if joins:

@@ -113,6 +113,38 @@ CASES = {
         "SELECT «min_by(loss)» FROM M [WINDOW 10 minutes]",
         "min_by needs two arguments.",
     ),
+    "too many arguments": (
+        "SELECT «sum(loss, part_loss)» FROM M [WINDOW 10 minutes]",
+        "sum needs one argument.",
+    ),
+    "as many least values as one likes": (
+        "SELECT «min_by(loss, ts, 3)» FROM M [WINDOW 10 minutes]",
+        "min_by needs two arguments.",
+    ),
+    "percentage of each row": (
+        "SELECT approx_percentile(loss, «part_loss») FROM M [WINDOW 10 minutes]",
+        "The percentage is the same for all rows, so it cannot be part_loss; write a number.",
+    ),
+    "more than all": (
+        "SELECT approx_percentile(loss, «array(0.5, 1.5)») FROM M [WINDOW 10 minutes]",
+        "array(0.5, 1.5) is no percentage; write a number from 0 to 1.",
+    ),
+    "subscript": (
+        "SELECT sum(loss) FROM «M[j]» [WINDOW 10 minutes]",
+        "The window says which parts of M are read, so a subscript has no place here; leave it out.",
+    ),
+    "setting twice": (
+        "SELECT sum(loss) FROM M [WINDOW 10 minutes] WITH (strategy = 'merge', «strategy» = 'delta')",
+        "strategy is given twice.",
+    ),
+    "chance": (
+        "SELECT src, sum(loss * «rand()») FROM M [WINDOW 10 minutes] GROUP BY src",
+        "rand() cannot be used in the view V: its value is not determined by what the view reads.",
+    ),
+    "reserved name": (
+        "SELECT src, «sum»(loss) AS part FROM M [WINDOW 10 minutes] GROUP BY src",
+        "A column of the view V cannot be called part; give it another name with AS.",
+    ),
     "unknown setting": (
         "SELECT sum(loss) FROM M [WINDOW 10 minutes] WITH («speed» = 'fast')",
         "WITH knows strategy only, not speed.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -69,6 +70,78 @@ def test_the_reason_says_what_stands_in_the_way() -> None:
     )
 
 
+def test_an_average_with_more_digits_than_a_quotient_of_sums_is_recomputed() -> None:
+    assert strategy_of("SELECT avg(CAST(a AS DECIMAL(38,18))) FROM S [WINDOW 10 minutes]") == (
+        "recompute",
+        "the average of a DECIMAL(38,18) has more digits than a quotient of sums.",
+    )
+    assert strategy_of("SELECT avg(CAST(a AS DECIMAL(24,8))) FROM S [WINDOW 10 minutes]")[0] == "delta"
+
+
+def test_a_quantile_with_more_digits_than_a_sketch_is_recomputed() -> None:
+    assert strategy_of("SELECT approx_percentile(CAST(a AS DECIMAL(16,4)), 0.5) FROM S [WINDOW 10 minutes]") == (
+        "recompute",
+        "a DECIMAL(16,4) has more digits than the doubles of a sketch.",
+    )
+    assert (
+        strategy_of("SELECT approx_percentile(CAST(a AS DECIMAL(15,4)), 0.5) FROM S [WINDOW 10 minutes]")[0] == "merge"
+    )
+
+
+def test_a_sketch_counts_empty_strings_and_one_zero() -> None:
+    # Spark's hll_sketch_agg leaves out empty strings, and tells -0.0 from 0.0.
+    found = parse(
+        f"{STREAM} CREATE VIEW V AS SELECT approx_count_distinct(g), approx_count_distinct(d) FROM S [WINDOW 5 minutes]"
+    )
+    translation = found["v"].translation
+    assert translation is not None
+    assert [state["rows"] for state in json.loads(dict(translation.choices)["states"])][1:] == [
+        "hll_sketch_agg(concat('=', CAST(g AS STRING)))",
+        "hll_sketch_agg(concat('=', CAST(d + 0 AS STRING)))",
+    ]
+
+
+def test_states_of_different_aggregates_have_different_names() -> None:
+    script = """CREATE STREAM C (ts TIMESTAMP ORDERED, x INT, if_x BOOLEAN, present_x INT) PARTITION LENGTH 60;
+    CREATE VIEW V AS SELECT count(if_x), count_if(x > 0), count_if(x), first(present_x), first(x) IGNORE NULLS
+    FROM C [WINDOW 5 minutes]"""
+    translation = parse(script)["v"].translation
+    assert translation is not None
+    names = [state["name"] for state in json.loads(dict(translation.choices)["states"])]
+    assert len(names) == 6
+    assert names[1] == "count_if_x"
+    assert names[3:] == ["true_count_x", "first_present_x", "present_first_x"]
+
+
+JOINED = "SELECT l.g, l.a * r.a AS x FROM S AS l JOIN S AS r ON l.g = r.g"
+
+
+@pytest.mark.parametrize(
+    ("view", "strategy"),
+    [
+        (JOINED, "delta"),
+        ("SELECT g, sum(m) AS x FROM S GROUP BY g", "delta"),
+        ("SELECT g, max(a) + count(*) AS x FROM S [WINDOW 5 minutes] GROUP BY g", "delta"),
+        ("SELECT *, a AS x FROM S", "delta"),
+        ("SELECT q.* FROM (SELECT g, a AS x FROM S) AS q", "delta"),
+        ("SELECT g, a AS x FROM S UNION ALL SELECT g, a + 1 AS y FROM S", "delta"),
+        (
+            "INITIALIZE P[i] AS SELECT g, a AS x FROM S[i] UPDATE P[j] AS SELECT g, a FROM S[j] PARTITION LENGTH 60",
+            "delta",
+        ),
+        ("SELECT g, d * 2 AS x FROM S", "dyadic"),
+        ("SELECT g, a AS x FROM S UNION ALL SELECT g, big FROM S", "recompute"),
+        ("SELECT g, length(g) AS x FROM S", "recompute"),
+        ("SELECT y AS g, z AS x FROM S AS t(u, y, z)", "recompute"),
+    ],
+)
+def test_a_window_over_a_view_of_the_same_script_knows_its_types(view: str, strategy: str) -> None:
+    window = "CREATE VIEW V AS SELECT g, sum(x) AS total FROM P [WINDOW 60 minutes] GROUP BY g;"
+    translation = parse(f"{STREAM} {window} CREATE VIEW P AS {view}")["v"].translation
+    assert translation is not None
+    assert dict(translation.choices)["strategy"] == strategy
+
+
 def test_partial_aggregates_that_would_save_nothing_are_not_kept() -> None:
     before = parse(f"{STREAM} CREATE VIEW V AS SELECT g, sum(a) AS total FROM S [WINDOW 60 minutes] GROUP BY g")
     measured = before | {
@@ -98,6 +171,14 @@ def partials_in(definitions: dict[str, Definition]) -> list[str]:
 
 def test_windows_of_5_10_and_60_minutes_keep_one_view_of_partial_aggregates() -> None:
     assert partials_in(parse(STREAM + THREE)) == ["S_per_1_minute_by_g"]
+
+
+def test_keys_in_another_order_are_the_same_keys() -> None:
+    views = "".join(
+        f"CREATE VIEW V{number} AS SELECT g, a, count(*) AS n FROM S [WINDOW 5 minutes] GROUP BY {keys};"
+        for number, keys in enumerate(["g, a", "a, g", "2, 1", "a + 1, g, a", "g, a, a + 1"])
+    )
+    assert partials_in(parse(STREAM + views)) == ["S_per_1_minute_by_a_g", "S_per_1_minute_hba5d447"]
 
 
 def test_another_filter_key_or_slide_is_not_shared() -> None:

@@ -31,13 +31,13 @@ def test_figure_1_1_of_the_thesis_420_plus_7_minus_5_is_422(warehouse: Warehouse
         (FIRST + 5, 422),
     ]
     assert [(step.view, step.rule, step.inputs) for step in report.steps] == [
-        ("M_per_1_minute_by_src_dest", "update", (f"M[{FIRST + 5}] v1",)),
+        ("M_per_1_minute_by_dest_src", "update", (f"M[{FIRST + 5}] v1",)),
         (
             "View1_state",
             "update",
             (
-                f"M_per_1_minute_by_src_dest[{FIRST}] v1",
-                f"M_per_1_minute_by_src_dest[{FIRST + 5}] v1",
+                f"M_per_1_minute_by_dest_src[{FIRST}] v1",
+                f"M_per_1_minute_by_dest_src[{FIRST + 5}] v1",
                 f"View1_state[{FIRST + 4}] v1",
             ),
         ),

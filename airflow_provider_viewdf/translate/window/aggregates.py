@@ -82,6 +82,8 @@ def _count(call: Call, rows: Rows) -> Aggregate:
 
 
 def _count_distinct(call: Call) -> Aggregate:
+    if any(argument.find(exp.Star) for argument in call.arguments):
+        return _recomputed(call, "count(DISTINCT *) compares whole rows")
     values = [write(argument) for argument in call.arguments]
     if len(values) == 1:
         element = values[0]
@@ -107,7 +109,7 @@ def _collect_set(call: Call, rows: Rows) -> Aggregate:
 
 
 def _count_if(call: Call, rows: Rows) -> Aggregate:
-    name = name_state("count_if", call.subject, call.is_plain)
+    name = name_state("true_count", call.subject, call.is_plain)
     state = State(name, call.text, "sum({})", "BIGINT", is_additive=True)
     return Aggregate(call, (state,), state.name, call.text)
 
@@ -149,13 +151,24 @@ def _avg(call: Call, rows: Rows) -> Aggregate:
     type_name = infer_type(call.arguments[0], rows.types)
     if type_name is None or not (is_inexact(type_name) or is_integer(type_name) or decimal_of(type_name)):
         return _unknown_type(call)
+    digits = decimal_of(type_name)
+    if digits and _loses_digits(*digits):
+        return _recomputed(call, f"the average of a {type_name.upper()} has more digits than a quotient of sums")
     total, number = _sum_states(call, type_name, is_wide=type_name == "bigint")
-    if digits := decimal_of(type_name):
+    if digits:
         precision, scale = min(38, digits[0] + 4), min(38, digits[1] + 4)
         value = f"CAST({total.name} / CAST({number.name} AS DECIMAL(20, 0)) AS DECIMAL({precision}, {scale}))"
     else:
         value = f"CAST({total.name} AS DOUBLE) / {number.name}"
     return Aggregate(call, (total, number), f"CASE WHEN {number.name} > 0 THEN {value} END", call.text)
+
+
+def _loses_digits(precision: int, scale: int) -> bool:
+    """Whether Spark's division of the sum by the count has fewer digits behind the point than its average."""
+    before_point = min(38, precision + 10) - scale
+    # Of 38 digits, the ones before the point come first, but for six behind it.
+    behind_point = max(38 - before_point, min(6, scale + 21))
+    return behind_point < min(38, scale + 4)
 
 
 def _same(prefix: str, function: str) -> Callable[[Call, Rows], Aggregate]:
@@ -187,7 +200,7 @@ def _at(function: str, prefix: str) -> Callable[[Call, Rows], Aggregate]:
         pair = f"named_struct('at', {rows.ordered}, 'value', {value})"
         if call.ignores_nulls or any(_is_true(argument) for argument in call.arguments[1:]):
             pair = f"CASE WHEN {value} IS NOT NULL THEN {pair} END"
-            return _pair(call, f"{prefix}_present", function, pair)
+            return _pair(call, f"present_{prefix}", function, pair)
         return _pair(call, prefix, function, pair)
 
     return build
@@ -228,10 +241,16 @@ def _approx_count_distinct(call: Call, rows: Rows) -> Aggregate:
     if len(call.arguments) > 1:
         return _recomputed(call, "approx_count_distinct with a precision of its own has no sketch that can be merged")
     value = write(call.arguments[0])
-    state = _state(call, "sketch", f"hll_sketch_agg(CAST({value} AS STRING))", "hll_union_agg({})")
+    if is_inexact(infer_type(call.arguments[0], rows.types)):
+        # So that -0.0 is 0.0.
+        value = f"{value} + 0" if call.is_plain else f"({value}) + 0"
+    # The sketch leaves out empty strings, so there are none.
+    state = _state(call, "sketch", f"hll_sketch_agg(concat('=', CAST({value} AS STRING)))", "hll_union_agg({})")
     return Aggregate(call, (state,), f"coalesce(hll_sketch_estimate({state.name}), 0)", call.text)
 
 
+# So many digits of any decimal are the same again after they were a double, as which KLL sketches keep them.
+_DIGITS_OF_DOUBLES = 15
 # The error of a KLL sketch is about 2.3 / k ** 0.9.
 _SKETCH_SIZE = 400
 
@@ -240,6 +259,8 @@ def _approx_percentile(call: Call, rows: Rows) -> Aggregate:
     type_name = infer_type(call.arguments[0], rows.types)
     if type_name is None or not (is_inexact(type_name) or is_integer(type_name) or decimal_of(type_name)):
         return _unknown_type(call)
+    if (digits := decimal_of(type_name)) and digits[0] > _DIGITS_OF_DOUBLES:
+        return _recomputed(call, f"a {type_name.upper()} has more digits than the doubles of a sketch")
     value, wanted = write(call.arguments[0]), call.arguments[1]
     size = _SKETCH_SIZE
     if len(call.arguments) > 2:

@@ -46,11 +46,25 @@ def infer_type(node: exp.Expr, columns: Mapping[str, str]) -> str | None:
     if isinstance(node, exp.Div):
         sides = {infer_type(node.left, columns), infer_type(node.right, columns)}
         return "double" if sides <= {*_RANKS, *_INEXACT} else None
+    if isinstance(node, exp.Anonymous) and fold(node.name) in ("count", "sum", "min", "max"):
+        return _aggregate_type(node, columns)
     branches = _branches(node)
     if branches is None:
         return None
     found = {infer_type(branch, columns) for branch in branches if not isinstance(branch, exp.Null)}
     return found.pop() if len(found) == 1 else _widest(found)
+
+
+def _aggregate_type(node: exp.Anonymous, columns: Mapping[str, str]) -> str | None:
+    if fold(node.name) == "count":
+        return "bigint"
+    inside = node.expressions[0] if len(node.expressions) == 1 else None
+    type_name = infer_type(inside, columns) if inside is not None else None
+    if fold(node.name) in ("min", "max"):
+        return type_name
+    if digits := decimal_of(type_name):
+        return f"decimal({min(38, digits[0] + 10)},{digits[1]})"
+    return "bigint" if is_integer(type_name) else "double" if is_inexact(type_name) else None
 
 
 def decimal_of(type_name: str | None) -> tuple[int, int] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,9 +29,16 @@ from airflow_provider_viewdf.translate.window.states import PLAIN_NAME, State, u
 KNOWN = frozenset(AGGREGATES) | HOLISTIC
 # Names of key columns that could be those of states.
 _TAKEN = re.compile(
-    r"row_count|part|part_timestamp|__.*|(key|count|set|sum|total|min|max|all|any|bit|first|last|moments|sketch|quantiles\d*|scaled\d*)_.*"
+    r"row_count|part|part_timestamp|__.*|(key|count|true_count|set|sum|total|min|max|all|any|bit|first|last|present|moments|sketch|quantiles\d*|scaled\d*)_.*"
 )
 _CLOCKS = ("now", "current_timestamp", "current_date", "curdate", "localtimestamp", "unix_timestamp")
+# The fewest and the most arguments of aggregates that take more than one.
+_ARGUMENTS: Mapping[str, tuple[int, float]] = {
+    "count": (1, math.inf),
+    **dict.fromkeys(("min_by", "max_by"), (2, 2)),
+    **dict.fromkeys(("approx_percentile", "percentile_approx"), (2, 3)),
+    **dict.fromkeys(("first", "first_value", "last", "last_value", "approx_count_distinct"), (1, 2)),
+}
 # Put into the place of the source's name, and replaced by it with its subscript when the text is written.
 SOURCE_NAME = "__source__"
 
@@ -97,7 +105,8 @@ class _Reader:
     def read(self) -> TakenApart:
         group, having, where = (self.select.args.get(name) for name in ("group", "having", "where"))
         shape = _find_shape(self.select)
-        key_nodes = [] if shape else self._keys(group)
+        # In an order of their own, since GROUP BY a, b and GROUP BY b, a are the same groups.
+        key_nodes = [] if shape else sorted(self._keys(group), key=write)
         if any(node.find(exp.Column) is None for node in key_nodes):
             shape, key_nodes = "it groups by a constant", []
         keys = tuple(Key(write(node), self._key_column(node, number)) for number, node in enumerate(key_nodes, start=1))
@@ -243,10 +252,12 @@ class _Reader:
     def _check_arguments(self, node: exp.Expr) -> None:
         call = read_call(node)
         assert call is not None
-        wanted = {"min_by": 2, "max_by": 2, "approx_percentile": 2, "percentile_approx": 2}.get(call.function, 1)
-        if len(call.arguments) < wanted and not call.is_ordered and call.function not in HOLISTIC:
-            what = "one argument" if wanted == 1 else "two arguments"
+        least, most = _ARGUMENTS.get(call.function, (1, 1))
+        if not least <= len(call.arguments) <= most and not call.is_ordered and call.function not in HOLISTIC:
+            what = "one argument" if least == 1 else "two arguments"
             self._fail(f"{call.function} needs {what}.", node)
+        if call.function in ("approx_percentile", "percentile_approx"):
+            self._check_percentage(call.arguments[1])
         if call.function in ("first", "first_value", "last", "last_value") and not self.source.ordered:
             other = "min_by" if call.function.startswith("first") else "max_by"
             self._fail(
@@ -254,6 +265,15 @@ class _Reader:
                 f"use {other}(value, column) to say what they are ordered by.",
                 node,
             )
+
+    def _check_percentage(self, wanted: exp.Expr) -> None:
+        for column in wanted.find_all(exp.Column):
+            self._fail(
+                f"The percentage is the same for all rows, so it cannot be {write(column)}; write a number.", wanted
+            )
+        for number in wanted.find_all(exp.Literal):
+            if not number.is_string and (float(number.name) > 1 or number.find_ancestor(exp.Neg)):
+                self._fail(f"{write(wanted)} is no percentage; write a number from 0 to 1.", wanted)
 
     def _direct(self, item: exp.Expr) -> str:
         """An output over rows of the source. Only what Spark leaves undetermined is written differently."""

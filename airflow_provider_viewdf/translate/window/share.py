@@ -83,7 +83,7 @@ def _make(view: WindowView, name: str, states: tuple[State, ...]) -> Family:
 
 
 def name_partials(view: WindowView) -> str:
-    """`M_per_1_minute_by_src_dest`; with letters of a digest if there is more to say than fits a name."""
+    """`M_per_1_minute_by_dest_src`; with letters of a digest if there is more to say than fits a name."""
     query, length = view.query, format_length(view.frame.base_seconds).replace(" ", "_")
     name = f"{query.source.name}_per_{length}"
     texts = [key.text for key in query.keys]

@@ -143,6 +143,7 @@ class _QueryReader:
             time=self._find_time(order),
             within_seconds=self.clause.within_seconds,
             is_across_gaps=self.clause.is_across_gaps,
+            is_ordered_by_time=bool(self.source.ordered) and order[:1] == (quote(self.source.ordered),),
         )
 
     def _refuse_nesting(self, tree: exp.Select) -> None:

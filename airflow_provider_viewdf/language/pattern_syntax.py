@@ -53,6 +53,8 @@ def read_pattern_query(
             text,
             table,
         )
+    if not tree.expressions:
+        _fail("SELECT names nothing; name what is asked of a match, like count(*) AS ct.", text, tree)
     reader = _QueryReader(item, clause, source, table, names, text)
     return reader.read(tree), source
 
@@ -234,7 +236,7 @@ class _QueryReader:
         if group is None:
             return
         seen: set[str] = set()
-        if not group.expressions:
+        if not group.expressions or any(value for name, value in group.args.items() if name != "expressions"):
             _fail("GROUP BY in a pattern query names attributes, as in GROUP BY src, dest.", self.text, tree)
         for expression in group.expressions:
             if isinstance(expression, Value):
@@ -246,6 +248,12 @@ class _QueryReader:
             if not isinstance(expression, exp.Column) or expression.table:
                 _fail(
                     "GROUP BY in a pattern query names attributes; compute the value in a plain view first and read that.",
+                    self.text,
+                    expression,
+                )
+            if expression.name.upper() in RESERVED_COLUMNS:
+                _fail(
+                    f"A match goes over several parts, so rows cannot be grouped by {expression.name}; leave it out.",
                     self.text,
                     expression,
                 )
@@ -264,6 +272,7 @@ class _QueryReader:
         for item in order.expressions:
             column = item.this if isinstance(item, exp.Ordered) else item
             if not isinstance(column, exp.Column) or column.table:
+                column = column if any(place_of_node(column)) else tree
                 _fail(
                     "ORDER BY in a pattern query names the attributes that order the rows of one part; compute other values in a "
                     "plain view first and read that.",
@@ -326,6 +335,13 @@ class _QueryReader:
                 continue
             values = list(node.find_all(Value))
             if not values or any(value.subscript != "..i-1" for value in values):
+                if name in ("first", "last") and values:
+                    value, subscript = values[0], "[1]" if name == "first" else ""
+                    _fail(
+                        f"{name}() is for SELECT and HAVING; write {value.variable}{subscript}.{value.attribute} here.",
+                        self.text,
+                        node,
+                    )
                 written = f"{name}({values[0].variable}[..i-1].x)" if values else f"{name}(v[..i-1].x)"
                 _fail(
                     f"An aggregate in WHERE is over the rows that a variable has before the current one, like {written}; "

@@ -16,6 +16,7 @@ from airflow_provider_viewdf.language.pattern_figures import FigureReader, attri
 from airflow_provider_viewdf.language.pattern_values import parse_with_values
 from airflow_provider_viewdf.language.statements import RESERVED_COLUMNS, Statement
 from airflow_provider_viewdf.translate.pattern.memory import quote
+from airflow_provider_viewdf.translate.pattern.pieces import Piece, cut_pieces
 from airflow_provider_viewdf.translate.pattern.query import Aggregate, PatternQuery, Predicate, Value
 from airflow_provider_viewdf.translate.translation import Source
 from airflow_provider_viewdf.translate.tree import PartTable, place_of
@@ -40,7 +41,7 @@ _CLAUSE_NAMES = {
 
 def read_pattern_query(
     item: Statement, clause: PatternClause, source_of: SourceOf, text: str
-) -> tuple[PatternQuery, Source]:
+) -> tuple[PatternQuery, Source, tuple[Piece, ...]]:
     names = {fold(name): name for name in clause.names}
     tree = parse_with_values(clause.rest, names, text)
     refuse_undetermined(tree, item.name.text, text)
@@ -56,7 +57,8 @@ def read_pattern_query(
     if not tree.expressions:
         _fail("SELECT names nothing; name what is asked of a match, like count(*) AS ct.", text, tree)
     reader = _QueryReader(item, clause, source, table, names, text)
-    return reader.read(tree), source
+    query = reader.read(tree)
+    return query, source, tuple(reader.cut_pieces(tree, query))
 
 
 def find_source(item: Statement, clause: PatternClause, text: str) -> exp.Table:
@@ -147,6 +149,22 @@ class _QueryReader:
             is_across_gaps=self.clause.is_across_gaps,
             is_ordered_by_time=bool(self.source.ordered) and order[:1] == (quote(self.source.ordered),),
         )
+
+    def cut_pieces(self, tree: exp.Select, query: PatternQuery) -> Iterator[Piece]:
+        conditions = [(item.tree, item.tree) for item in query.predicates] + [(item, item) for item in query.filters]
+        if query.having is not None:
+            conditions.append((query.having, tree.args["having"].this))
+        columns = [
+            column
+            for name in ("group", "order")
+            for column in (tree.args.get(name) or exp.Tuple()).find_all(exp.Column)
+        ]
+        outputs = [(column, column) for column in columns]
+        outputs += [(item.tree, written) for item, written in zip(query.outputs, tree.expressions, strict=True)]
+        for pairs, is_condition in ((conditions, True), (outputs, False)):
+            for item, written in pairs:
+                start, end = place_of_node(written)
+                yield from cut_pieces(item, self.text[start:end], self.source, is_condition=is_condition)
 
     def _refuse_nesting(self, tree: exp.Select) -> None:
         for node in tree.walk():

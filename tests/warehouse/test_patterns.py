@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from network import LOSSES, measurement, minute
 
+from airflow_provider_viewdf.errors import DefinitionError
 from airflow_provider_viewdf.warehouse import Warehouse
 
 STREAM = "CREATE STREAM M (ts TIMESTAMP ORDERED, src STRING, dest STRING, loss INT{key}) PARTITION LENGTH 60;\n"
@@ -229,3 +230,34 @@ def test_one_sequence_without_groups_and_a_row_filter(warehouse: Warehouse) -> N
     load_losses(warehouse, {0: [11, 7, 12], 1: [7], 3: [13], 4: [1]}, 5)
     # The 7s are not part of the sequence; in the second minute it has no row at all, and that ends its runs.
     assert answers(warehouse, "Whole", "ct") == [(0, 2), (3, 1)]
+
+
+def test_what_spark_refuses_is_said_of_the_piece_that_a_person_wrote(warehouse: Warehouse) -> None:
+    tables = (
+        "CREATE STREAM S (ts TIMESTAMP ORDERED, src STRING, x INT, m MAP<STRING, INT>) PARTITION LENGTH 60;\n"
+        "CREATE VIEW P AS SELECT ts, src, x, m, CAST(x AS DECIMAL(10, 2)) AS d FROM S;\n"
+    )
+    wrong = {
+        (
+            "count(*) AS n",
+            "a.x > 1 AND b.x",
+            "src",
+        ): "b.x is a condition, but of the type INT; compare it with something.",
+        ("sum(b.d) AS s", "b.x > 1", "src"): (
+            "sum(b.d) AS s sums values of the type DECIMAL(10,2), which cannot be seen from the query; write it there, as in "
+            "sum(CAST(x AS DECIMAL(10,2)))."
+        ),
+        ("max(ts) AS t, max(m) AS z", "b.x > 1", "src"): (
+            "max(m) AS z has a MAP, which a run cannot remember; take the value out in a plain view first and read that."
+        ),
+        ("count(*) AS n", "b.x > 1", "m"): (
+            "m has a MAP, which a run cannot remember; take the value out in a plain view first and read that."
+        ),
+    }
+    for (select, where, group), sentence in wrong.items():
+        with pytest.raises(DefinitionError) as caught:
+            warehouse.apply(
+                f"{tables}CREATE VIEW V AS SELECT {select} FROM P PATTERN [a, b+]\nWHERE {where}\nGROUP BY {group}"
+            )
+        assert str(caught.value).splitlines()[0].split(": ", 1)[1] == sentence
+    assert warehouse.status() == []

@@ -100,6 +100,8 @@ def _find_source(tree: exp.Expr, text: str) -> exp.Table:
             text,
             what,
         )
+    if source.args.get("db"):
+        _fail(f"Tables and views are called by one name; write {source.name}.", text, source)
     if isinstance(source, PartTable):
         _fail(
             f"A pattern query reads {source.name} as a whole; leave the subscript out.",

@@ -208,6 +208,7 @@ SOURCES = {
         "(SELECT * FROM M) m",
     ),
     "M[j]": ("A pattern query reads M as a whole; leave the subscript out.", "M[j]"),
+    "db.M": ("Tables and views are called by one name; write M.", "db.M"),
     "D": ("D is a dimension table, which has no parts; a pattern is found in a stream or a view.", "D"),
     "N": ("There is no table or view N; create it first, or correct the name.", "N"),
 }

@@ -17,6 +17,7 @@ from airflow_provider_viewdf.errors import (
     QueryRefusedError,
     SchemaMismatchError,
 )
+from airflow_provider_viewdf.translate.pattern.pieces import PIECES_SOURCE
 
 RESERVED = ("part", "part_timestamp")
 
@@ -87,7 +88,10 @@ def _analyze(
             [dimension_table(definitions[fold(name)]) for name in compiled.dimensions],
         )
     except QueryRefusedError as error:
-        raise _explain(error, _written_by_a_person(definition, definitions), rule, script) from None
+        person = _written_by_a_person(definition, definitions)
+        if not error.name:
+            _refuse_piece(engine, definitions, person, script)
+        raise _explain(error, person, rule, script) from None
 
 
 def empty_inputs(compiled: CompiledPart, definitions: Mapping[str, Definition]) -> list[InputTable]:
@@ -100,6 +104,19 @@ def empty_inputs(compiled: CompiledPart, definitions: Mapping[str, Definition]) 
 def _written_by_a_person(definition: Definition, definitions: Mapping[str, Definition]) -> Definition:
     """The view itself, or the one that it was generated for."""
     return next((definitions[fold(owner)] for owner in definition.owners if fold(owner) in definitions), definition)
+
+
+def _refuse_piece(engine: Engine, definitions: Mapping[str, Definition], definition: Definition, script: str) -> None:
+    """Raise an error about the piece of a pattern query that is wrong, if it can be found."""
+    for piece in definition.translation.pieces if definition.translation is not None else ():
+        table = InputTable(PIECES_SOURCE, definitions[fold(piece.source)].columns, (), has_part_column=True)
+        place = find_words(re.escape(piece.written), *_find_statement(definition, script))
+        try:
+            columns = engine.analyze(piece.sql, [table], [])
+        except QueryRefusedError as error:
+            raise explain_refusal(error, f"query of {definition.name}", place) from None
+        if problem := piece.find_problem(columns[0].type.lower()):
+            raise DefinitionError(problem, **place)
 
 
 def _explain(error: QueryRefusedError, definition: Definition, rule: Rule, script: str) -> DefinitionError:

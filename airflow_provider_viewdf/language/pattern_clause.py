@@ -25,6 +25,8 @@ from airflow_provider_viewdf.translate.pattern.query import (
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 _SIGNS = ("+", "*", "?", "{")
+# A name or a brace is no pattern, but nothing else either: FROM M pattern x is no SQL.
+_AFTER_PATTERN = (TokenType.L_BRACKET, TokenType.L_PAREN, TokenType.L_BRACE, TokenType.VAR)
 _LONGEST_REPEAT = 1000
 
 
@@ -55,7 +57,7 @@ def find_pattern(tokens: Tokens[Token]) -> int | None:
             has_from
             and is_word(token, "PATTERN")
             and position + 1 < len(tokens)
-            and tokens[position + 1].token_type in (TokenType.L_BRACKET, TokenType.L_PAREN)
+            and tokens[position + 1].token_type in _AFTER_PATTERN
             # FROM pattern(...) is a table function.
             and tokens[position - 1].token_type not in (TokenType.FROM, TokenType.COMMA, TokenType.JOIN, TokenType.DOT)
         ):
@@ -88,10 +90,14 @@ def read_pattern_clause(tokens: Tokens[Token], text: str) -> PatternClause:
             and following is not None
             and following.token_type in (TokenType.STRING, TokenType.NUMBER)
         ):
+            if within:
+                _fail("WITHIN stands there twice; leave one out.", text, token)
             end, within, place = _read_within(tokens, end, text)
         else:
             if depth == 0 and is_word(token, "PATTERN") and following is not None and following.text in ("[", "("):
                 _fail("A query has one PATTERN; write a view for each.", text, token)
+            if len(rest) == position:
+                _check_next_clause(token, text)
             rest.append(token)
             end += 1
     return PatternClause(
@@ -106,11 +112,27 @@ def read_pattern_clause(tokens: Tokens[Token], text: str) -> PatternClause:
     )
 
 
+def _check_next_clause(token: Token, text: str) -> None:
+    """What follows the pattern must not be a name: it would silently become another name of the table."""
+    if is_word(token, "WITHIN"):
+        _fail("WITHIN needs a length of time; write WITHIN '10 minutes'.", text, token)
+    if is_word(token, "ACROSS"):
+        _fail("ACROSS needs GAPS; write ACROSS GAPS.", text, token)
+    if token.token_type in (TokenType.VAR, TokenType.IDENTIFIER, TokenType.ALIAS):
+        _fail(
+            f"{token.text} is not expected behind a pattern; there can be ACROSS GAPS, WITHIN '10 minutes', and then WHERE, "
+            f"GROUP BY, HAVING and ORDER BY. Another name for what is read stands before PATTERN.",
+            text,
+            token,
+        )
+
+
 def _read_within(tokens: Tokens[Token], position: int, text: str) -> tuple[int, int, tuple[int, int]]:
     value = tokens[position + 1]
     words, end = value.text, position + 2
-    if value.token_type == TokenType.NUMBER and end < len(tokens) and tokens[end].token_type == TokenType.VAR:
-        words, end = f"{words} {tokens[end].text}", end + 1
+    unit = tokens[end] if end < len(tokens) and tokens[end].token_type == TokenType.VAR else None
+    if value.token_type == TokenType.NUMBER and unit and not (is_word(unit, "ACROSS") or is_word(unit, "WITHIN")):
+        words, end = f"{words} {unit.text}", end + 1
     place = (tokens[position].start, tokens[end - 1].end + 1)
     try:
         seconds = parse_length(words)
@@ -133,6 +155,8 @@ class _PatternReader:
 
     def read(self) -> tuple[Regex, int]:
         opening = self._current
+        if opening.text not in ("[", "("):
+            _fail("A pattern stands in brackets, as in PATTERN [a, b+].", self.text, opening)
         self.position += 1
         closing = "]" if opening.text == "[" else ")"
         if self._peek(closing):
@@ -193,6 +217,13 @@ class _PatternReader:
                 )
             self.names[fold(token.text)] = token.text
             item = Variable(token.text)
+        elif token.token_type in (TokenType.STRING, TokenType.IDENTIFIER, TokenType.NUMBER):
+            written = self.text[token.start : token.end + 1]
+            _fail(
+                f"{written} is no name of a variable; names consist of letters, digits and _, without quotes.",
+                self.text,
+                token,
+            )
         else:
             _fail(f"A variable is missing before {token.text}.", self.text, token)
         return self._read_quantifier(item, token)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NoReturn
 
 from sqlglot.tokenizer_core import Token
@@ -48,7 +49,7 @@ def translate_pattern(item: Statement, source_of: SourceOf, text: str) -> Transl
             start=clause.start,
             end=clause.end,
         )
-    query, source = read_pattern_query(item, clause, source_of, text)
+    query, source, pieces = read_pattern_query(item, clause, source_of, text)
     length = item.length_seconds or source.length_seconds
     if length % source.length_seconds:
         raise LanguageError(
@@ -62,7 +63,7 @@ def translate_pattern(item: Statement, source_of: SourceOf, text: str) -> Transl
         length, source.length_seconds, item.starting, item.starting_latest, tuple(key.text for key in item.keys)
     )
     try:
-        return translate_query(query, source, clauses)
+        return replace(translate_query(query, source, clauses), pieces=pieces)
     except TooManyStates:
         _fail_too_large(clause.start, clause.end, text)
 

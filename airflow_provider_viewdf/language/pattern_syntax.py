@@ -16,6 +16,7 @@ from airflow_provider_viewdf.language.pattern_figures import FigureReader, attri
 from airflow_provider_viewdf.language.pattern_values import parse_with_values
 from airflow_provider_viewdf.language.statements import RESERVED_COLUMNS, Statement
 from airflow_provider_viewdf.translate.pattern.memory import quote
+from airflow_provider_viewdf.translate.pattern.pieces import Piece, cut_pieces
 from airflow_provider_viewdf.translate.pattern.query import Aggregate, PatternQuery, Predicate, Value
 from airflow_provider_viewdf.translate.translation import Source
 from airflow_provider_viewdf.translate.tree import PartTable, place_of
@@ -40,7 +41,7 @@ _CLAUSE_NAMES = {
 
 def read_pattern_query(
     item: Statement, clause: PatternClause, source_of: SourceOf, text: str
-) -> tuple[PatternQuery, Source]:
+) -> tuple[PatternQuery, Source, tuple[Piece, ...]]:
     names = {fold(name): name for name in clause.names}
     tree = parse_with_values(clause.rest, names, text)
     refuse_undetermined(tree, item.name.text, text)
@@ -53,8 +54,11 @@ def read_pattern_query(
             text,
             table,
         )
+    if not tree.expressions:
+        _fail("SELECT names nothing; name what is asked of a match, like count(*) AS ct.", text, tree)
     reader = _QueryReader(item, clause, source, table, names, text)
-    return reader.read(tree), source
+    query = reader.read(tree)
+    return query, source, tuple(reader.cut_pieces(tree, query))
 
 
 def find_source(item: Statement, clause: PatternClause, text: str) -> exp.Table:
@@ -96,6 +100,8 @@ def _find_source(tree: exp.Expr, text: str) -> exp.Table:
             text,
             what,
         )
+    if source.args.get("db"):
+        _fail(f"Tables and views are called by one name; write {source.name}.", text, source)
     if isinstance(source, PartTable):
         _fail(
             f"A pattern query reads {source.name} as a whole; leave the subscript out.",
@@ -143,7 +149,24 @@ class _QueryReader:
             time=self._find_time(order),
             within_seconds=self.clause.within_seconds,
             is_across_gaps=self.clause.is_across_gaps,
+            is_ordered_by_time=bool(self.source.ordered) and order[:1] == (quote(self.source.ordered),),
         )
+
+    def cut_pieces(self, tree: exp.Select, query: PatternQuery) -> Iterator[Piece]:
+        conditions = [(item.tree, item.tree) for item in query.predicates] + [(item, item) for item in query.filters]
+        if query.having is not None:
+            conditions.append((query.having, tree.args["having"].this))
+        columns = [
+            column
+            for name in ("group", "order")
+            for column in (tree.args.get(name) or exp.Tuple()).find_all(exp.Column)
+        ]
+        outputs = [(column, column) for column in columns]
+        outputs += [(item.tree, written) for item, written in zip(query.outputs, tree.expressions, strict=True)]
+        for pairs, is_condition in ((conditions, True), (outputs, False)):
+            for item, written in pairs:
+                start, end = place_of_node(written)
+                yield from cut_pieces(item, self.text[start:end], self.source, is_condition=is_condition)
 
     def _refuse_nesting(self, tree: exp.Select) -> None:
         for node in tree.walk():
@@ -233,7 +256,7 @@ class _QueryReader:
         if group is None:
             return
         seen: set[str] = set()
-        if not group.expressions:
+        if not group.expressions or any(value for name, value in group.args.items() if name != "expressions"):
             _fail("GROUP BY in a pattern query names attributes, as in GROUP BY src, dest.", self.text, tree)
         for expression in group.expressions:
             if isinstance(expression, Value):
@@ -245,6 +268,12 @@ class _QueryReader:
             if not isinstance(expression, exp.Column) or expression.table:
                 _fail(
                     "GROUP BY in a pattern query names attributes; compute the value in a plain view first and read that.",
+                    self.text,
+                    expression,
+                )
+            if expression.name.upper() in RESERVED_COLUMNS:
+                _fail(
+                    f"A match goes over several parts, so rows cannot be grouped by {expression.name}; leave it out.",
                     self.text,
                     expression,
                 )
@@ -263,6 +292,7 @@ class _QueryReader:
         for item in order.expressions:
             column = item.this if isinstance(item, exp.Ordered) else item
             if not isinstance(column, exp.Column) or column.table:
+                column = column if any(place_of_node(column)) else tree
                 _fail(
                     "ORDER BY in a pattern query names the attributes that order the rows of one part; compute other values in a "
                     "plain view first and read that.",
@@ -325,6 +355,13 @@ class _QueryReader:
                 continue
             values = list(node.find_all(Value))
             if not values or any(value.subscript != "..i-1" for value in values):
+                if name in ("first", "last") and values:
+                    value, subscript = values[0], "[1]" if name == "first" else ""
+                    _fail(
+                        f"{name}() is for SELECT and HAVING; write {value.variable}{subscript}.{value.attribute} here.",
+                        self.text,
+                        node,
+                    )
                 written = f"{name}({values[0].variable}[..i-1].x)" if values else f"{name}(v[..i-1].x)"
                 _fail(
                     f"An aggregate in WHERE is over the rows that a variable has before the current one, like {written}; "

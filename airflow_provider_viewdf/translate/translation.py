@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from airflow_provider_viewdf.definitions import Column, Kind
+from airflow_provider_viewdf.translate.pattern.pieces import Piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Translation:
 
     `notes` are lines that explain the translation to a person, `diagram` shows it in Mermaid. `choices` are decisions that
     the text does not contain, such as a strategy; they are kept, so that the same text is translated the same way again.
+    `pieces` are those of a pattern query, for when Spark refuses what it has become; they are not kept.
     """
 
     helpers: tuple[GeneratedView, ...]
@@ -46,9 +48,10 @@ class Translation:
     notes: tuple[str, ...] = ()
     diagram: str = ""
     choices: tuple[tuple[str, str], ...] = ()
+    pieces: tuple[Piece, ...] = field(default=(), compare=False)
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self))
+        return json.dumps({name: value for name, value in asdict(self).items() if name != "pieces"})
 
     @classmethod
     def from_json(cls, text: str) -> Translation:

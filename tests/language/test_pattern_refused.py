@@ -73,6 +73,18 @@ PATTERNS = {
         "WITHIN needs at least one second; write WITHIN '10 minutes'.",
         "WITHIN '0 minutes'",
     ),
+    "[a, b+] WITHIN INTERVAL 10 MINUTES": ("WITHIN needs a length of time; write WITHIN '10 minutes'.", "WITHIN"),
+    "[a, b+] WITHIN": ("WITHIN needs a length of time; write WITHIN '10 minutes'.", "WITHIN"),
+    "[a, b+] WITHIN 60 ACROSS GAPS WITHIN 20": ("WITHIN stands there twice; leave one out.", "WITHIN"),
+    "[a, b+] ACROSS": ("ACROSS needs GAPS; write ACROSS GAPS.", "ACROSS"),
+    "[a, b+] AFTER MATCH SKIP PAST LAST ROW": (
+        "AFTER is not expected behind a pattern; there can be ACROSS GAPS, WITHIN '10 minutes', and then WHERE, GROUP BY, "
+        "HAVING and ORDER BY. Another name for what is read stands before PATTERN.",
+        "AFTER",
+    ),
+    "a, b+": ("A pattern stands in brackets, as in PATTERN [a, b+].", "a"),
+    "{a}": ("A pattern stands in brackets, as in PATTERN [a, b+].", "{"),
+    "[a, 'b']": ("'b' is no name of a variable; names consist of letters, digits and _, without quotes.", "'b'"),
     "[a, b] PATTERN [c]": ("A query has one PATTERN; write a view for each.", "PATTERN"),
 }
 
@@ -100,6 +112,8 @@ CONDITIONS = {
         "conditions on a whole match belong into HAVING.",
         "avg(a.loss)",
     ),
+    "b.loss > first(a.loss)": ("first() is for SELECT and HAVING; write a[1].loss here.", "first(a.loss)"),
+    "b.loss > last(a.loss)": ("last() is for SELECT and HAVING; write a.loss here.", "last(a.loss)"),
     "b.loss > median(b[..i-1].loss)": (
         "median() cannot be computed over the rows of a match; there are count, sum, avg, min and max.",
         "median(b[..i-1].loss)",
@@ -142,6 +156,7 @@ def test_a_wrong_condition_is_refused(where: str) -> None:
 
 
 OUTPUTS = {
+    "": ("SELECT names nothing; name what is asked of a match, like count(*) AS ct.", "SELECT "),
     "*": ("* is not possible in a pattern query; name the attributes.", "*"),
     "src, M.*": ("* is not possible in a pattern query; name the attributes.", "M.*"),
     "src, a.*": ("a.* is no value; name one of its attributes.", "a.*"),
@@ -193,6 +208,7 @@ SOURCES = {
         "(SELECT * FROM M) m",
     ),
     "M[j]": ("A pattern query reads M as a whole; leave the subscript out.", "M[j]"),
+    "db.M": ("Tables and views are called by one name; write M.", "db.M"),
     "D": ("D is a dimension table, which has no parts; a pattern is found in a stream or a view.", "D"),
     "N": ("There is no table or view N; create it first, or correct the name.", "N"),
 }
@@ -209,6 +225,16 @@ ENDINGS = {
         "upper(src)",
     ),
     "GROUP BY a.src": ("All rows of a match are of one group; write GROUP BY src, without a variable.", "a.src"),
+    "GROUP BY src WITH ROLLUP": (
+        "GROUP BY in a pattern query names attributes, as in GROUP BY src, dest.",
+        "SELECT src, count(*) AS ct",
+    ),
+    "GROUP BY PART": ("A match goes over several parts, so rows cannot be grouped by PART; leave it out.", "PART"),
+    "GROUP BY src ORDER BY ALL": (
+        "ORDER BY in a pattern query names the attributes that order the rows of one part; compute other values in a plain "
+        "view first and read that.",
+        "SELECT src, count(*) AS ct",
+    ),
     "GROUP BY scr": ("M has no column scr; it has ts, src, dest, loss.", "scr"),
     "GROUP BY src HAVING ctt > 3": ("M has no column ctt; it has ts, src, dest, loss.", "ctt"),
     "GROUP BY src ORDER BY ts DESC": (

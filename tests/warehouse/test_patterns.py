@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from network import LOSSES, measurement, minute
 
+from airflow_provider_viewdf.errors import DefinitionError
 from airflow_provider_viewdf.warehouse import Warehouse
 
 STREAM = "CREATE STREAM M (ts TIMESTAMP ORDERED, src STRING, dest STRING, loss INT{key}) PARTITION LENGTH 60;\n"
@@ -146,6 +147,22 @@ def test_parts_of_another_length_give_the_same_matches_at_common_ends_across_gap
     assert {row for row in three if row[0].replace(tzinfo=None) in half} == six
 
 
+def test_rows_of_a_view_are_in_the_order_of_their_parts_also_within_longer_parts(warehouse: Warehouse) -> None:
+    query = (
+        "SELECT src, a.loss AS x, b.loss AS y FROM P PATTERN [a, b] ACROSS GAPS WHERE a.loss > 0 AND b.loss > 0 "
+        "GROUP BY src ORDER BY nr"
+    )
+    warehouse.apply(
+        STREAM.format(key="")
+        + "CREATE VIEW P AS SELECT src, second(ts) - 30 * (unix_timestamp(ts) % 120 div 60) AS nr, loss FROM M;"
+        + f"CREATE VIEW One AS {query}; CREATE VIEW Two AS {query} PARTITION LENGTH 120;"
+    )
+    # The numbers of the second minute are -30 and -29: they begin anew in every part.
+    load_losses(warehouse, {0: [1, 2], 1: [3, 4]}, 2)
+    assert answers(warehouse, "One", "x, y") == [(0, 1, 2), (1, 3, 4)]
+    assert answers(warehouse, "Two", "x, y") == [(0, 3, 4)]
+
+
 def test_rows_alike_in_the_order_column_come_in_the_same_order_however_they_are_loaded(warehouse: Warehouse) -> None:
     warehouse.apply(
         STREAM.format(key="").replace("M (", "A (")
@@ -166,13 +183,15 @@ def test_rows_alike_in_the_order_column_come_in_the_same_order_however_they_are_
 
 def test_figures_have_the_types_that_spark_gives_them(warehouse: Warehouse) -> None:
     warehouse.apply(
-        "CREATE STREAM T (ts TIMESTAMP ORDERED, `order` STRING, state INT, d DECIMAL(10,2), f FLOAT) PARTITION LENGTH 60;\n"
+        "CREATE STREAM T (ts TIMESTAMP ORDERED, `order` STRING, state INT, d DECIMAL(10,2), f FLOAT, `select` INT) "
+        "PARTITION LENGTH 60;\n"
         "CREATE VIEW V AS SELECT state, count(d) AS c, sum(state) AS i, sum(d) AS d, avg(d) AS m, sum(f) AS f, avg(state) AS a, "
-        "min(`order`) AS s, last(ts) AS t FROM T PATTERN [start, end*] WHERE start.state > 0 AND end.state > 0 "
+        "min(`order`) AS s, last(ts) AS t, max(`select`) AS `from` FROM T PATTERN [start, end*] "
+        "WHERE start.state > 0 AND end.state > 0 AND end.`select` > start.`select` "
         "GROUP BY state;"
     )
     rows = [
-        {"ts": minute(0, number), "order": word, "state": 2147483647, "d": value, "f": 0.5}
+        {"ts": minute(0, number), "order": word, "state": 2147483647, "d": value, "f": 0.5, "select": number}
         for number, (word, value) in enumerate([("x", Decimal("99999999.99")), ("b", None), ("c", Decimal("0.02"))])
     ]
     warehouse.load("T", rows, batch_id="rows")
@@ -184,7 +203,7 @@ def test_figures_have_the_types_that_spark_gives_them(warehouse: Warehouse) -> N
     types = dict(warehouse.query("SELECT * FROM V").dtypes)
     assert types == {
         "state": "int", "c": "bigint", "i": "bigint", "d": "decimal(20,2)", "m": "decimal(14,6)", "f": "double",
-        "a": "double", "s": "string", "t": "timestamp",
+        "a": "double", "s": "string", "t": "timestamp", "from": "int",
     }  # fmt: skip
 
 
@@ -211,3 +230,34 @@ def test_one_sequence_without_groups_and_a_row_filter(warehouse: Warehouse) -> N
     load_losses(warehouse, {0: [11, 7, 12], 1: [7], 3: [13], 4: [1]}, 5)
     # The 7s are not part of the sequence; in the second minute it has no row at all, and that ends its runs.
     assert answers(warehouse, "Whole", "ct") == [(0, 2), (3, 1)]
+
+
+def test_what_spark_refuses_is_said_of_the_piece_that_a_person_wrote(warehouse: Warehouse) -> None:
+    tables = (
+        "CREATE STREAM S (ts TIMESTAMP ORDERED, src STRING, x INT, m MAP<STRING, INT>) PARTITION LENGTH 60;\n"
+        "CREATE VIEW P AS SELECT ts, src, x, m, CAST(x AS DECIMAL(10, 2)) AS d FROM S;\n"
+    )
+    wrong = {
+        (
+            "count(*) AS n",
+            "a.x > 1 AND b.x",
+            "src",
+        ): "b.x is a condition, but of the type INT; compare it with something.",
+        ("sum(b.d) AS s", "b.x > 1", "src"): (
+            "sum(b.d) AS s sums values of the type DECIMAL(10,2), which cannot be seen from the query; write it there, as in "
+            "sum(CAST(x AS DECIMAL(10,2)))."
+        ),
+        ("max(ts) AS t, max(m) AS z", "b.x > 1", "src"): (
+            "max(m) AS z has a MAP, which a run cannot remember; take the value out in a plain view first and read that."
+        ),
+        ("count(*) AS n", "b.x > 1", "m"): (
+            "m has a MAP, which a run cannot remember; take the value out in a plain view first and read that."
+        ),
+    }
+    for (select, where, group), sentence in wrong.items():
+        with pytest.raises(DefinitionError) as caught:
+            warehouse.apply(
+                f"{tables}CREATE VIEW V AS SELECT {select} FROM P PATTERN [a, b+]\nWHERE {where}\nGROUP BY {group}"
+            )
+        assert str(caught.value).splitlines()[0].split(": ", 1)[1] == sentence
+    assert warehouse.status() == []

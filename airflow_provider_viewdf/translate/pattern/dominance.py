@@ -48,14 +48,13 @@ def _find_covers(machine: Machine, live: dict[int, frozenset[str]]) -> frozenset
     pairs = {(p, q) for p in numbers for q in numbers if q not in accepting or p in accepting}
     edges = {number: machine.edges_from(number) for number in numbers}
     while True:
-        left = {
-            (p, q)
-            for p, q in pairs
-            if all(any(_is_counterpart(ours, theirs, pairs, live) for ours in edges[p]) for theirs in edges[q])
-        }
-        if left == pairs:
+        before = len(pairs)
+        # Edges mostly lead to higher numbers, so what is no pair there is known before the pairs that depend on it.
+        for p, q in sorted(pairs, reverse=True):
+            if not all(any(_is_counterpart(ours, theirs, pairs, live) for ours in edges[p]) for theirs in edges[q]):
+                pairs.discard((p, q))
+        if len(pairs) == before:
             return frozenset(pairs)
-        pairs = left
 
 
 def _is_counterpart(ours: Edge, theirs: Edge, pairs: set[tuple[int, int]], live: dict[int, frozenset[str]]) -> bool:

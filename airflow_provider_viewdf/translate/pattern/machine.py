@@ -96,7 +96,7 @@ def build_machine(query: PatternQuery, memory: Memory) -> Machine:
         for place in ordered
     )
     if query.within_seconds:
-        time = memory.hold_row(f"unix_micros(CAST({query.time} AS TIMESTAMP))", "time")
+        time = memory.hold_row(f"unix_micros(CAST({query.time} AS TIMESTAMP))", "row_time")
         memory.hold("start", "", time, "started")
     edges: list[Edge] = []
     for source, target in _moves(automaton, tracked, ordered):
@@ -225,7 +225,7 @@ def _write_edge(
             conditions.append(f"{ROW}.{test}")
     if query.within_seconds and not binding.is_start:
         time, started = (
-            memory.hold_row(f"unix_micros(CAST({query.time} AS TIMESTAMP))", "time"),
+            memory.hold_row(f"unix_micros(CAST({query.time} AS TIMESTAMP))", "row_time"),
             next(item.name for item in memory.fields.values() if item.kind == "start"),
         )
         conditions.append(f"{ROW}.{time} - {RUN}.{started} <= {query.within_seconds * MICROSECONDS}")

@@ -201,7 +201,7 @@ class Memory:
             stem = re.sub(r"\W+", "_", wish).strip("_").lower()[:40].strip("_") or "value"
             stem = stem if not stem[0].isdigit() else f"v_{stem}"
             name, number = stem, 1
-            while name in self._taken:
+            while name in self._taken or name.upper() in _WORDS:
                 number += 1
                 name = f"{stem}_{number}"
             self._taken.add(name)

@@ -149,7 +149,10 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class PatternQuery:
-    """A pattern query, checked. `order` are the columns that order the rows of one part, `time` that of WITHIN."""
+    """A pattern query, checked. `order` are the columns that order the rows of one part, `time` that of WITHIN.
+
+    `is_ordered_by_time` holds if that order is also the order of the parts, as it is for the ORDERED column of a stream.
+    """
 
     view: str
     source: str
@@ -163,3 +166,4 @@ class PatternQuery:
     time: str = ""
     within_seconds: int = 0
     is_across_gaps: bool = False
+    is_ordered_by_time: bool = True

@@ -14,6 +14,7 @@ from airflow_provider_viewdf.translate.pattern.machine import Edge, Machine
 from airflow_provider_viewdf.translate.pattern.memory import RUN, RUNS, STATE, write_null
 
 _KEPT, _OLD, _NEW = "kept", "k", "q"
+_LONG_LIST = 20
 
 
 def write_one_run(machine: Machine, known: frozenset[str], indent: str) -> str:
@@ -94,7 +95,12 @@ def _guard(sources: tuple[int, ...]) -> str:
 
 def write_among(numbers: Iterable[int]) -> str:
     found = sorted(numbers)
-    return f"= {found[0]}" if len(found) == 1 else f"IN ({', '.join(map(str, found))})"
+    if len(found) == 1:
+        return f"= {found[0]}"
+    if len(found) >= _LONG_LIST and found[-1] - found[0] == len(found) - 1:
+        # For each of hundreds of states a list of hundreds would be more than anybody wants to wait for.
+        return f"BETWEEN {found[0]} AND {found[-1]}"
+    return f"IN ({', '.join(map(str, found))})"
 
 
 def _join(conditions: Iterable[str]) -> str:

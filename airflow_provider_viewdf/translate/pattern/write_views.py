@@ -114,9 +114,7 @@ class ViewWriter:
     def _order(self) -> list[str]:
         # Rows are ordered by their part first, which the time of a stream's row implies.
         several = self.clauses.length_seconds != self.clauses.source_length_seconds
-        return (
-            ["PART", *self.query.order] if several and self.query.order != (self.query.time,) else [*self.query.order]
-        )
+        return ["PART", *self.query.order] if several and not self.query.is_ordered_by_time else [*self.query.order]
 
     def _where(self, *more: str) -> str:
         texts = [write_sql(tree) for tree in self.query.filters] + [text for text in more if text]

@@ -9,20 +9,20 @@ CREATE VIEW Slow AS
 CREATE STREAM M (ts TIMESTAMP ORDERED, src STRING, dest STRING, loss INT) PARTITION LENGTH 60;
 CREATE VIEW Slow_runs AS
 INITIALIZE Slow_runs[i] AS
-  SELECT src, size(rows) > 0 AS has_row, inline(filter(array(named_struct('runs', aggregate(rows, filter(array(CASE WHEN FALSE THEN named_struct('state', CASE WHEN FALSE THEN 1 END, 'min_loss', CASE WHEN FALSE THEN rows[0].loss END, 'max_d_loss', CASE WHEN FALSE THEN rows[0].loss END, 'min_d_loss', CASE WHEN FALSE THEN rows[0].loss END, 'started', CASE WHEN FALSE THEN rows[0].time END) END), q -> q IS NOT NULL),
+  SELECT src, size(rows) > 0 AS has_row, inline(filter(array(named_struct('runs', aggregate(rows, filter(array(CASE WHEN FALSE THEN named_struct('state', CASE WHEN FALSE THEN 1 END, 'min_loss', CASE WHEN FALSE THEN rows[0].loss END, 'max_d_loss', CASE WHEN FALSE THEN rows[0].loss END, 'min_d_loss', CASE WHEN FALSE THEN rows[0].loss END, 'started', CASE WHEN FALSE THEN rows[0].row_time END) END), q -> q IS NOT NULL),
     (runs, x) -> aggregate(
       concat(
         flatten(transform(runs, r -> array(
-          CASE WHEN r.state IN (1, 2) AND x.is_a AND x.time - r.started <= 600000000 THEN named_struct('state', 2, 'min_loss', least(r.min_loss, x.loss), 'max_d_loss', greatest(r.max_d_loss, x.loss), 'min_d_loss', least(r.min_d_loss, x.loss), 'started', r.started) END))),
+          CASE WHEN r.state IN (1, 2) AND x.is_a AND x.row_time - r.started <= 600000000 THEN named_struct('state', 2, 'min_loss', least(r.min_loss, x.loss), 'max_d_loss', greatest(r.max_d_loss, x.loss), 'min_d_loss', least(r.min_d_loss, x.loss), 'started', r.started) END))),
         array(
-          CASE WHEN x.is_a THEN named_struct('state', 1, 'min_loss', x.loss, 'max_d_loss', CASE WHEN FALSE THEN x.loss END, 'min_d_loss', CASE WHEN FALSE THEN x.loss END, 'started', x.time) END)),
+          CASE WHEN x.is_a THEN named_struct('state', 1, 'min_loss', x.loss, 'max_d_loss', CASE WHEN FALSE THEN x.loss END, 'min_d_loss', CASE WHEN FALSE THEN x.loss END, 'started', x.row_time) END)),
       slice(runs, 1, 0),
       (kept, q) -> CASE
         WHEN q IS NULL OR exists(kept, k -> (k.state IN (1, 2) AND q.state = 1 AND k.started <=> q.started) OR (k.state = q.state AND q.state = 2 AND k.started <=> q.started)) THEN kept
         ELSE array_append(kept, q) END)))), q -> size(q.runs) > 0))
   FROM (
     SELECT src, array_sort(collect_list(x)) AS rows
-    FROM (SELECT src, named_struct('o1', ts, 'loss', loss, 'is_a', loss > 10, 'time', unix_micros(CAST(ts AS TIMESTAMP))) AS x FROM M[i])
+    FROM (SELECT src, named_struct('o1', ts, 'loss', loss, 'is_a', loss > 10, 'row_time', unix_micros(CAST(ts AS TIMESTAMP))) AS x FROM M[i])
     GROUP BY src
   )
 UPDATE Slow_runs[j] AS
@@ -30,9 +30,9 @@ UPDATE Slow_runs[j] AS
     (runs, x) -> aggregate(
       concat(
         flatten(transform(runs, r -> array(
-          CASE WHEN r.state IN (1, 2) AND x.is_a AND x.time - r.started <= 600000000 THEN named_struct('state', 2, 'min_loss', least(r.min_loss, x.loss), 'max_d_loss', greatest(r.max_d_loss, x.loss), 'min_d_loss', least(r.min_d_loss, x.loss), 'started', r.started) END))),
+          CASE WHEN r.state IN (1, 2) AND x.is_a AND x.row_time - r.started <= 600000000 THEN named_struct('state', 2, 'min_loss', least(r.min_loss, x.loss), 'max_d_loss', greatest(r.max_d_loss, x.loss), 'min_d_loss', least(r.min_d_loss, x.loss), 'started', r.started) END))),
         array(
-          CASE WHEN x.is_a THEN named_struct('state', 1, 'min_loss', x.loss, 'max_d_loss', CASE WHEN FALSE THEN x.loss END, 'min_d_loss', CASE WHEN FALSE THEN x.loss END, 'started', x.time) END)),
+          CASE WHEN x.is_a THEN named_struct('state', 1, 'min_loss', x.loss, 'max_d_loss', CASE WHEN FALSE THEN x.loss END, 'min_d_loss', CASE WHEN FALSE THEN x.loss END, 'started', x.row_time) END)),
       slice(runs, 1, 0),
       (kept, q) -> CASE
         WHEN q IS NULL OR exists(kept, k -> (k.state IN (1, 2) AND q.state = 1 AND k.started <=> q.started) OR (k.state = q.state AND q.state = 2 AND k.started <=> q.started)) THEN kept
@@ -40,7 +40,7 @@ UPDATE Slow_runs[j] AS
   FROM (
     SELECT src, array_sort(collect_list(x)) AS rows, any_value(runs, TRUE) AS before
     FROM (
-      SELECT *, NULL AS runs FROM (SELECT src, named_struct('o1', ts, 'loss', loss, 'is_a', loss > 10, 'time', unix_micros(CAST(ts AS TIMESTAMP))) AS x FROM M[j])
+      SELECT *, NULL AS runs FROM (SELECT src, named_struct('o1', ts, 'loss', loss, 'is_a', loss > 10, 'row_time', unix_micros(CAST(ts AS TIMESTAMP))) AS x FROM M[j])
       UNION ALL
       SELECT src, NULL, runs FROM Slow_runs[j - 1] AS g)
     GROUP BY src

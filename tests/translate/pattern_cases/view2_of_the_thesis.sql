@@ -13,22 +13,22 @@ CREATE VIEW View2 AS
 CREATE STREAM S (timestamp TIMESTAMP ORDERED, src STRING, dest STRING, loss INT) PARTITION BY 1 minute;
 CREATE VIEW View2_runs AS
 INITIALIZE View2_runs[i] AS
-  SELECT src, dest, inline(array_compact(array(aggregate(rows, CASE WHEN FALSE THEN named_struct('state', CASE WHEN FALSE THEN 1 END, 'last_timestamp', CASE WHEN FALSE THEN rows[0].timestamp END, 'count_rows', CASE WHEN FALSE THEN CAST(0 AS BIGINT) END, 'sum_loss', CASE WHEN FALSE THEN rows[0].loss_bigint END) END,
+  SELECT src, dest, inline(array_compact(array(aggregate(rows, CASE WHEN FALSE THEN named_struct('state', CASE WHEN FALSE THEN 1 END, 'last_timestamp', CASE WHEN FALSE THEN rows[0].timestamp_2 END, 'count_rows', CASE WHEN FALSE THEN CAST(0 AS BIGINT) END, 'sum_loss', CASE WHEN FALSE THEN rows[0].loss_bigint END) END,
     (r, x) -> CASE
     WHEN r.state = 1 AND x.is_a
-      THEN named_struct('state', 2, 'last_timestamp', x.timestamp, 'count_rows', r.count_rows + 1, 'sum_loss', coalesce(r.sum_loss + x.loss_bigint, r.sum_loss, x.loss_bigint))
+      THEN named_struct('state', 2, 'last_timestamp', x.timestamp_2, 'count_rows', r.count_rows + 1, 'sum_loss', coalesce(r.sum_loss + x.loss_bigint, r.sum_loss, x.loss_bigint))
     WHEN r.state = 2 AND x.is_a
-      THEN named_struct('state', 3, 'last_timestamp', x.timestamp, 'count_rows', r.count_rows + 1, 'sum_loss', coalesce(r.sum_loss + x.loss_bigint, r.sum_loss, x.loss_bigint))
+      THEN named_struct('state', 3, 'last_timestamp', x.timestamp_2, 'count_rows', r.count_rows + 1, 'sum_loss', coalesce(r.sum_loss + x.loss_bigint, r.sum_loss, x.loss_bigint))
     WHEN r.state = 3 AND x.is_a AND x.is_a
-      THEN named_struct('state', 4, 'last_timestamp', x.timestamp, 'count_rows', r.count_rows + 1, 'sum_loss', coalesce(r.sum_loss + x.loss_bigint, r.sum_loss, x.loss_bigint))
+      THEN named_struct('state', 4, 'last_timestamp', x.timestamp_2, 'count_rows', r.count_rows + 1, 'sum_loss', coalesce(r.sum_loss + x.loss_bigint, r.sum_loss, x.loss_bigint))
     WHEN r.state = 4 AND x.is_a
-      THEN named_struct('state', 4, 'last_timestamp', x.timestamp, 'count_rows', r.count_rows + 1, 'sum_loss', coalesce(r.sum_loss + x.loss_bigint, r.sum_loss, x.loss_bigint))
+      THEN named_struct('state', 4, 'last_timestamp', x.timestamp_2, 'count_rows', r.count_rows + 1, 'sum_loss', coalesce(r.sum_loss + x.loss_bigint, r.sum_loss, x.loss_bigint))
     WHEN x.is_a
-      THEN named_struct('state', 1, 'last_timestamp', x.timestamp, 'count_rows', CAST(1 AS BIGINT), 'sum_loss', x.loss_bigint)
+      THEN named_struct('state', 1, 'last_timestamp', x.timestamp_2, 'count_rows', CAST(1 AS BIGINT), 'sum_loss', x.loss_bigint)
     END))))
   FROM (
     SELECT src, dest, array_sort(collect_list(x)) AS rows
-    FROM (SELECT g.src, g.dest, g.x AS x FROM (SELECT src, dest, named_struct('o1', `timestamp`, 'timestamp', timestamp, 'loss_bigint', CAST(loss AS BIGINT), 'is_a', loss > 10) AS x FROM S[i]) AS g
+    FROM (SELECT g.src, g.dest, g.x AS x FROM (SELECT src, dest, named_struct('o1', `timestamp`, 'timestamp_2', timestamp, 'loss_bigint', CAST(loss AS BIGINT), 'is_a', loss > 10) AS x FROM S[i]) AS g
       LEFT SEMI JOIN (SELECT src, dest FROM S[i] WHERE loss > 10) AS q ON g.src <=> q.src AND g.dest <=> q.dest)
     GROUP BY src, dest
   )
@@ -36,15 +36,15 @@ UPDATE View2_runs[j] AS
   SELECT src, dest, r.state AS state, r.last_timestamp AS last_timestamp, r.count_rows AS count_rows, r.sum_loss AS sum_loss FROM (
     SELECT x.src, x.dest, CASE
       WHEN r.state = 1
-        THEN named_struct('state', 2, 'last_timestamp', x.timestamp, 'count_rows', r.count_rows + 1, 'sum_loss', coalesce(r.sum_loss + x.loss_bigint, r.sum_loss, x.loss_bigint))
+        THEN named_struct('state', 2, 'last_timestamp', x.timestamp_2, 'count_rows', r.count_rows + 1, 'sum_loss', coalesce(r.sum_loss + x.loss_bigint, r.sum_loss, x.loss_bigint))
       WHEN r.state = 2
-        THEN named_struct('state', 3, 'last_timestamp', x.timestamp, 'count_rows', r.count_rows + 1, 'sum_loss', coalesce(r.sum_loss + x.loss_bigint, r.sum_loss, x.loss_bigint))
+        THEN named_struct('state', 3, 'last_timestamp', x.timestamp_2, 'count_rows', r.count_rows + 1, 'sum_loss', coalesce(r.sum_loss + x.loss_bigint, r.sum_loss, x.loss_bigint))
       WHEN r.state IN (3, 4)
-        THEN named_struct('state', 4, 'last_timestamp', x.timestamp, 'count_rows', r.count_rows + 1, 'sum_loss', coalesce(r.sum_loss + x.loss_bigint, r.sum_loss, x.loss_bigint))
+        THEN named_struct('state', 4, 'last_timestamp', x.timestamp_2, 'count_rows', r.count_rows + 1, 'sum_loss', coalesce(r.sum_loss + x.loss_bigint, r.sum_loss, x.loss_bigint))
       WHEN TRUE
-        THEN named_struct('state', 1, 'last_timestamp', x.timestamp, 'count_rows', CAST(1 AS BIGINT), 'sum_loss', x.loss_bigint)
+        THEN named_struct('state', 1, 'last_timestamp', x.timestamp_2, 'count_rows', CAST(1 AS BIGINT), 'sum_loss', x.loss_bigint)
       END AS r
-    FROM (SELECT src, dest, timestamp AS timestamp, CAST(loss AS BIGINT) AS loss_bigint FROM S[j] WHERE loss > 10) AS x
+    FROM (SELECT src, dest, timestamp AS timestamp_2, CAST(loss AS BIGINT) AS loss_bigint FROM S[j] WHERE loss > 10) AS x
       LEFT ANTI JOIN (SELECT g.src, g.dest FROM (SELECT src, dest FROM S[j]) AS g
       LEFT SEMI JOIN (SELECT src, dest FROM S[j] WHERE loss > 10) AS q ON g.src <=> q.src AND g.dest <=> q.dest GROUP BY g.src, g.dest HAVING count(*) > 1) AS q ON x.src <=> q.src AND x.dest <=> q.dest
       LEFT JOIN View2_runs[j - 1] AS r ON x.src <=> r.src AND x.dest <=> r.dest
@@ -53,20 +53,20 @@ UPDATE View2_runs[j] AS
   SELECT src, dest, inline(array_compact(array(aggregate(rows, before,
     (r, x) -> CASE
     WHEN r.state = 1 AND x.is_a
-      THEN named_struct('state', 2, 'last_timestamp', x.timestamp, 'count_rows', r.count_rows + 1, 'sum_loss', coalesce(r.sum_loss + x.loss_bigint, r.sum_loss, x.loss_bigint))
+      THEN named_struct('state', 2, 'last_timestamp', x.timestamp_2, 'count_rows', r.count_rows + 1, 'sum_loss', coalesce(r.sum_loss + x.loss_bigint, r.sum_loss, x.loss_bigint))
     WHEN r.state = 2 AND x.is_a
-      THEN named_struct('state', 3, 'last_timestamp', x.timestamp, 'count_rows', r.count_rows + 1, 'sum_loss', coalesce(r.sum_loss + x.loss_bigint, r.sum_loss, x.loss_bigint))
+      THEN named_struct('state', 3, 'last_timestamp', x.timestamp_2, 'count_rows', r.count_rows + 1, 'sum_loss', coalesce(r.sum_loss + x.loss_bigint, r.sum_loss, x.loss_bigint))
     WHEN r.state = 3 AND x.is_a AND x.is_a
-      THEN named_struct('state', 4, 'last_timestamp', x.timestamp, 'count_rows', r.count_rows + 1, 'sum_loss', coalesce(r.sum_loss + x.loss_bigint, r.sum_loss, x.loss_bigint))
+      THEN named_struct('state', 4, 'last_timestamp', x.timestamp_2, 'count_rows', r.count_rows + 1, 'sum_loss', coalesce(r.sum_loss + x.loss_bigint, r.sum_loss, x.loss_bigint))
     WHEN r.state = 4 AND x.is_a
-      THEN named_struct('state', 4, 'last_timestamp', x.timestamp, 'count_rows', r.count_rows + 1, 'sum_loss', coalesce(r.sum_loss + x.loss_bigint, r.sum_loss, x.loss_bigint))
+      THEN named_struct('state', 4, 'last_timestamp', x.timestamp_2, 'count_rows', r.count_rows + 1, 'sum_loss', coalesce(r.sum_loss + x.loss_bigint, r.sum_loss, x.loss_bigint))
     WHEN x.is_a
-      THEN named_struct('state', 1, 'last_timestamp', x.timestamp, 'count_rows', CAST(1 AS BIGINT), 'sum_loss', x.loss_bigint)
+      THEN named_struct('state', 1, 'last_timestamp', x.timestamp_2, 'count_rows', CAST(1 AS BIGINT), 'sum_loss', x.loss_bigint)
     END))))
   FROM (
     SELECT src, dest, array_sort(collect_list(x)) AS rows, any_value(r, TRUE) AS before
     FROM (
-      SELECT g.src, g.dest, g.x AS x, NULL AS r FROM (SELECT src, dest, named_struct('o1', `timestamp`, 'timestamp', timestamp, 'loss_bigint', CAST(loss AS BIGINT), 'is_a', loss > 10) AS x FROM S[j]) AS g
+      SELECT g.src, g.dest, g.x AS x, NULL AS r FROM (SELECT src, dest, named_struct('o1', `timestamp`, 'timestamp_2', timestamp, 'loss_bigint', CAST(loss AS BIGINT), 'is_a', loss > 10) AS x FROM S[j]) AS g
       LEFT SEMI JOIN (SELECT g.src, g.dest FROM (SELECT src, dest FROM S[j]) AS g
       LEFT SEMI JOIN (SELECT src, dest FROM S[j] WHERE loss > 10) AS q ON g.src <=> q.src AND g.dest <=> q.dest GROUP BY g.src, g.dest HAVING count(*) > 1) AS q ON g.src <=> q.src AND g.dest <=> q.dest
       UNION ALL

@@ -12,7 +12,7 @@ INITIALIZE V_runs[i] AS
     (runs, x) -> aggregate(
       concat(
         flatten(transform(runs, r -> array(
-          CASE WHEN r.state IN (1, 2) AND x.x_2 > r.last_start_x THEN named_struct('state', 2, 'sum_x', coalesce(CAST(r.sum_x + x.x_decimal_20_2 AS DECIMAL(20, 2)), r.sum_x, x.x_decimal_20_2), 'count_x', r.count_x + CASE WHEN x.x_2 IS NULL THEN 0 ELSE 1 END, 'count_end__order', r.count_end__order + CASE WHEN x.order IS NULL THEN 0 ELSE 1 END, 'last_start_x', r.last_start_x) END))),
+          CASE WHEN r.state IN (1, 2) AND x.x_2 > r.last_start_x THEN named_struct('state', 2, 'sum_x', coalesce(CAST(r.sum_x + x.x_decimal_20_2 AS DECIMAL(20, 2)), r.sum_x, x.x_decimal_20_2), 'count_x', r.count_x + CASE WHEN x.x_2 IS NULL THEN 0 ELSE 1 END, 'count_end__order', r.count_end__order + CASE WHEN x.order_2 IS NULL THEN 0 ELSE 1 END, 'last_start_x', r.last_start_x) END))),
         array(
           CASE WHEN x.is_start THEN named_struct('state', 1, 'sum_x', x.x_decimal_20_2, 'count_x', CAST(CASE WHEN x.x_2 IS NULL THEN 0 ELSE 1 END AS BIGINT), 'count_end__order', CAST(0 AS BIGINT), 'last_start_x', x.x_2) END)),
       slice(runs, 1, 0),
@@ -21,22 +21,22 @@ INITIALIZE V_runs[i] AS
         ELSE array_append(kept, q) END)))), q -> size(q.runs) > 0))
   FROM (
     SELECT group_state, array_sort(collect_list(x)) AS rows
-    FROM (SELECT state AS group_state, named_struct('o1', ts, 'x_decimal_20_2', CAST(x AS DECIMAL(20, 2)), 'x_2', x, 'order', `order`, 'is_start', `order` > 1) AS x FROM S[i])
+    FROM (SELECT state AS group_state, named_struct('o1', ts, 'x_decimal_20_2', CAST(x AS DECIMAL(20, 2)), 'x_2', x, 'order_2', `order`, 'is_start', `order` > 1) AS x FROM S[i])
     GROUP BY group_state
   )
 UPDATE V_runs[j] AS
-  SELECT x.group_state, inline(filter(array(named_struct('runs', aggregate(array(named_struct('x_decimal_20_2', x.x_decimal_20_2, 'x_2', x.x_2, 'order', x.order, 'is_start', x.is_start)), coalesce(r.runs, array()),
+  SELECT x.group_state, inline(filter(array(named_struct('runs', aggregate(array(named_struct('x_decimal_20_2', x.x_decimal_20_2, 'x_2', x.x_2, 'order_2', x.order_2, 'is_start', x.is_start)), coalesce(r.runs, array()),
     (runs, x) -> aggregate(
       concat(
         flatten(transform(runs, r -> array(
-          CASE WHEN r.state IN (1, 2) AND x.x_2 > r.last_start_x THEN named_struct('state', 2, 'sum_x', coalesce(CAST(r.sum_x + x.x_decimal_20_2 AS DECIMAL(20, 2)), r.sum_x, x.x_decimal_20_2), 'count_x', r.count_x + CASE WHEN x.x_2 IS NULL THEN 0 ELSE 1 END, 'count_end__order', r.count_end__order + CASE WHEN x.order IS NULL THEN 0 ELSE 1 END, 'last_start_x', r.last_start_x) END))),
+          CASE WHEN r.state IN (1, 2) AND x.x_2 > r.last_start_x THEN named_struct('state', 2, 'sum_x', coalesce(CAST(r.sum_x + x.x_decimal_20_2 AS DECIMAL(20, 2)), r.sum_x, x.x_decimal_20_2), 'count_x', r.count_x + CASE WHEN x.x_2 IS NULL THEN 0 ELSE 1 END, 'count_end__order', r.count_end__order + CASE WHEN x.order_2 IS NULL THEN 0 ELSE 1 END, 'last_start_x', r.last_start_x) END))),
         array(
           CASE WHEN x.is_start THEN named_struct('state', 1, 'sum_x', x.x_decimal_20_2, 'count_x', CAST(CASE WHEN x.x_2 IS NULL THEN 0 ELSE 1 END AS BIGINT), 'count_end__order', CAST(0 AS BIGINT), 'last_start_x', x.x_2) END)),
       slice(runs, 1, 0),
       (kept, q) -> CASE
         WHEN q IS NULL OR exists(kept, k -> (k.state IN (1, 2) AND q.state = 1 AND k.last_start_x <=> q.last_start_x) OR (k.state = q.state AND q.state = 2 AND k.last_start_x <=> q.last_start_x)) THEN kept
         ELSE array_append(kept, q) END)))), q -> size(q.runs) > 0))
-  FROM (SELECT state AS group_state, CAST(x AS DECIMAL(20, 2)) AS x_decimal_20_2, x AS x_2, `order` AS order, `order` > 1 AS is_start FROM S[j]) AS x
+  FROM (SELECT state AS group_state, CAST(x AS DECIMAL(20, 2)) AS x_decimal_20_2, x AS x_2, `order` AS order_2, `order` > 1 AS is_start FROM S[j]) AS x
       LEFT ANTI JOIN (SELECT g.group_state FROM (SELECT state AS group_state FROM S[j]) AS g GROUP BY g.group_state HAVING count(*) > 1) AS q ON x.group_state <=> q.group_state
       LEFT JOIN V_runs[j - 1] AS r ON x.group_state <=> r.group_state
   UNION ALL
@@ -44,7 +44,7 @@ UPDATE V_runs[j] AS
     (runs, x) -> aggregate(
       concat(
         flatten(transform(runs, r -> array(
-          CASE WHEN r.state IN (1, 2) AND x.x_2 > r.last_start_x THEN named_struct('state', 2, 'sum_x', coalesce(CAST(r.sum_x + x.x_decimal_20_2 AS DECIMAL(20, 2)), r.sum_x, x.x_decimal_20_2), 'count_x', r.count_x + CASE WHEN x.x_2 IS NULL THEN 0 ELSE 1 END, 'count_end__order', r.count_end__order + CASE WHEN x.order IS NULL THEN 0 ELSE 1 END, 'last_start_x', r.last_start_x) END))),
+          CASE WHEN r.state IN (1, 2) AND x.x_2 > r.last_start_x THEN named_struct('state', 2, 'sum_x', coalesce(CAST(r.sum_x + x.x_decimal_20_2 AS DECIMAL(20, 2)), r.sum_x, x.x_decimal_20_2), 'count_x', r.count_x + CASE WHEN x.x_2 IS NULL THEN 0 ELSE 1 END, 'count_end__order', r.count_end__order + CASE WHEN x.order_2 IS NULL THEN 0 ELSE 1 END, 'last_start_x', r.last_start_x) END))),
         array(
           CASE WHEN x.is_start THEN named_struct('state', 1, 'sum_x', x.x_decimal_20_2, 'count_x', CAST(CASE WHEN x.x_2 IS NULL THEN 0 ELSE 1 END AS BIGINT), 'count_end__order', CAST(0 AS BIGINT), 'last_start_x', x.x_2) END)),
       slice(runs, 1, 0),
@@ -54,7 +54,7 @@ UPDATE V_runs[j] AS
   FROM (
     SELECT group_state, array_sort(collect_list(x)) AS rows, any_value(runs, TRUE) AS before
     FROM (
-      SELECT g.group_state, g.x AS x, NULL AS runs FROM (SELECT state AS group_state, named_struct('o1', ts, 'x_decimal_20_2', CAST(x AS DECIMAL(20, 2)), 'x_2', x, 'order', `order`, 'is_start', `order` > 1) AS x FROM S[j]) AS g
+      SELECT g.group_state, g.x AS x, NULL AS runs FROM (SELECT state AS group_state, named_struct('o1', ts, 'x_decimal_20_2', CAST(x AS DECIMAL(20, 2)), 'x_2', x, 'order_2', `order`, 'is_start', `order` > 1) AS x FROM S[j]) AS g
       LEFT SEMI JOIN (SELECT g.group_state FROM (SELECT state AS group_state FROM S[j]) AS g GROUP BY g.group_state HAVING count(*) > 1) AS q ON g.group_state <=> q.group_state
       UNION ALL
       SELECT group_state, NULL, runs FROM V_runs[j - 1] AS g

@@ -153,7 +153,9 @@ class PartFiles:
     def list_staging_directories(self) -> Iterator[FoundDirectory]:
         """Every directory of rows on their way into the warehouse, or left behind on that way."""
         self._filesystem.invalidate_cache()
-        yield from map(self._describe, self._list_directories(f"{self._path}/{STAGING}"))
+        for directory in self._list_directories(self._path):
+            if _name(directory) == STAGING:
+                yield from map(self._describe, self._list_directories(directory["name"]))
 
     def delete_empty_directories(self, location: str) -> None:
         """Remove the directories above a location that have nothing in them, up to the warehouse itself."""

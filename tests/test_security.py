@@ -17,7 +17,8 @@ from sqlalchemy import make_url
 import airflow_provider_viewdf
 from airflow_provider_viewdf.compiler import compile_query
 from airflow_provider_viewdf.definitions import fold
-from airflow_provider_viewdf.errors import CatalogError, PlacedError, ViewDFError
+from airflow_provider_viewdf.engine.sessions import open_session
+from airflow_provider_viewdf.errors import CatalogError, LanguageError, PlacedError, UsageError, ViewDFError
 from airflow_provider_viewdf.language import parse_script
 from airflow_provider_viewdf.parts import PartSet
 from airflow_provider_viewdf.warehouse import Warehouse
@@ -225,3 +226,46 @@ def test_gc_deletes_nothing_behind_links(tmp_path: Path) -> None:
         (tmp_path / "wh" / "O" / "7" / "v1-old").symlink_to(outside / "7")
         assert warehouse.gc(timedelta(days=-1)).orphans == 0
     assert (outside / "7" / "v1-old" / "mine.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ("path '/etc/passwd'", "FORMAT csv has no option path; it takes those that say how the files are written."),
+        (
+            "'fs.s3a.secret.key' 'sesame'",
+            "FORMAT csv has no option fs.s3a.secret.key; it takes those that say how the files are written.",
+        ),
+        ("timestampformat2 'x'", "FORMAT csv has no option timestampformat2; did you mean timestampFormat?"),
+        ("sep ';', SEP ','", "The option SEP is given twice."),
+        (
+            "int96RebaseMode 'true'",
+            "FORMAT csv has no option int96RebaseMode; it takes those that say how the files are written.",
+        ),
+    ],
+)
+def test_options_are_those_of_the_format(options: str, reason: str) -> None:
+    with pytest.raises(LanguageError) as refused:
+        parse_script(f"CREATE TABLE d (a INT) OPTIONS ({options}) FORMAT csv LOCATION 'in/d.csv'")
+    assert refused.value.reason == reason
+
+
+def test_a_location_with_a_password_is_refused_without_showing_it(tmp_path: Path) -> None:
+    with pytest.raises(LanguageError) as refused:
+        parse_script("CREATE TABLE d (a INT) FORMAT csv LOCATION 's3a://key:sesame@lake/d'")
+    assert refused.value.reason == (
+        "A LOCATION is stored and shown, so no password can be in it; give it where Spark and fsspec look for it."
+    )
+    assert "sesame" not in str(refused.value)
+    with pytest.raises(UsageError) as unopened:
+        Warehouse.open("s3://key:sesame@lake/wh", f"sqlite:///{tmp_path}/catalog.sqlite")
+    assert "sesame" not in str(unopened.value)
+    # In this one the first name is a container.
+    assert parse_script("CREATE TABLE d (a INT) FORMAT csv LOCATION 'abfs://c@account.dfs/d'")[0].name == "d"
+
+
+@pytest.mark.parametrize("address", ["sc://127.0.0.1:1/;use_ssl=true;token=sesame", "ssh://host/;token=sesame"])
+def test_a_token_for_a_spark_connect_server_is_in_no_error(address: str) -> None:
+    with pytest.raises(ViewDFError) as refused:
+        open_session(remote=address)
+    assert "sesame" not in str(refused.value)

@@ -18,6 +18,7 @@ from uuid import uuid4
 import fsspec
 
 from airflow_provider_viewdf.errors import UsageError
+from airflow_provider_viewdf.locations import has_password
 
 STAGING = ".staging"
 ROLLED = "rolled"
@@ -208,6 +209,10 @@ def name_for_fsspec(url: str) -> str:
 def resolve_root(warehouse: str) -> str:
     """A directory as Spark is told it: always with its protocol, so that no default file system takes it elsewhere."""
     text = os.fspath(warehouse)
+    if has_password(text):
+        raise UsageError(
+            "The URL of a warehouse is shown in messages, so no password can be in it; give it where Spark and fsspec look for it."
+        )
     match = _PROTOCOL.match(text)
     if match is None and not text.startswith("file:"):
         return f"file://{os.path.abspath(text)}".rstrip("/")

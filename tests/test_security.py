@@ -113,6 +113,10 @@ def test_a_password_of_the_catalog_is_in_no_error_and_no_representation(tmp_path
     with pytest.raises(CatalogError) as refused:
         Warehouse.open(tmp_path / "wh", f"postgresql://someone:sesame@/x?host={tmp_path}")
     assert "sesame" not in str(refused.value)
+    with pytest.raises(CatalogError) as refused:
+        Warehouse.open(tmp_path / "wh", f"postgresql://someone@/x?host={tmp_path}&password=sesame&sslpassword=sesame")
+    assert "password=***&sslpassword=***" in str(refused.value)
+    assert "sesame" not in str(refused.value)
     with Warehouse.open(
         tmp_path / "wh", make_url(postgres_url).set(password="sesame").render_as_string(False)
     ) as opened:

@@ -33,7 +33,6 @@ RUNTIME_SETTINGS = {
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     # A text is what is written: Spark would put settings and the environment in the place of ${...}, in literals too.
     "spark.sql.variable.substitute": "false",
-    "spark.sql.parser.escapedStringLiterals": "false",
 }
 
 # Errors that reach the person arrive as Python exceptions; the JVM's own log repeats them, and much else.

@@ -24,6 +24,7 @@ _FORMATS = {"yyyy": "{0.year:04d}", "MM": "{0.month:02d}", "dd": "{0.day:02d}"} 
 _PATTERN = re.compile("|".join(_LENGTHS))
 _WORD = re.compile(r"([A-Za-z])\1*|[^A-Za-z]")
 _PROTOCOL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_PASSWORD = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/@]*:[^/]*@")
 
 
 # What Spark would fetch from anywhere, in the name of whoever runs it.
@@ -38,7 +39,16 @@ def find_fault(location: str) -> str:
         return "A LOCATION says where the files are without '..'; write the directory that you mean."
     if location.lower().startswith(_FOREIGN):
         return "Files are read from a file system or an object store, such as s3a://, not from the web; put them there."
+    if has_password(location):
+        return (
+            "A LOCATION is stored and shown, so no password can be in it; give it where Spark and fsspec look for it."
+        )
     return ""
+
+
+def has_password(location: str) -> bool:
+    """Whether a URL says a password, as in s3a://key:secret@bucket."""
+    return _PASSWORD.match(location) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,6 +123,8 @@ def open_database(url: str, *, create: bool = True) -> Database:
 def parse_url(url: str) -> URL:
     """A URL with the driver that this package uses."""
     try:
+        if "\0" in url:
+            raise ValueError
         address = make_url(url)
         backend = address.get_backend_name()
     except (ArgumentError, ValueError):
@@ -140,9 +142,10 @@ def parse_url(url: str) -> URL:
 
 
 def hide_password(address: URL) -> str:
-    if "password" in address.query:
-        address = address.update_query_dict({"password": "***"})
-    return address.render_as_string(hide_password=True)
+    # There is sslpassword too.
+    secret = [name for name in address.query if "password" in name.lower()]
+    address = address.update_query_dict(dict.fromkeys(secret, "..."))
+    return address.render_as_string(hide_password=True).replace("=...", "=***")
 
 
 def first_line(error: BaseException) -> str:

@@ -18,6 +18,7 @@ from uuid import uuid4
 import fsspec
 
 from airflow_provider_viewdf.errors import UsageError
+from airflow_provider_viewdf.locations import has_password
 
 STAGING = ".staging"
 ROLLED = "rolled"
@@ -153,7 +154,9 @@ class PartFiles:
     def list_staging_directories(self) -> Iterator[FoundDirectory]:
         """Every directory of rows on their way into the warehouse, or left behind on that way."""
         self._filesystem.invalidate_cache()
-        yield from map(self._describe, self._list_directories(f"{self._path}/{STAGING}"))
+        for directory in self._list_directories(self._path):
+            if _name(directory) == STAGING:
+                yield from map(self._describe, self._list_directories(directory["name"]))
 
     def delete_empty_directories(self, location: str) -> None:
         """Remove the directories above a location that have nothing in them, up to the warehouse itself."""
@@ -206,6 +209,10 @@ def name_for_fsspec(url: str) -> str:
 def resolve_root(warehouse: str) -> str:
     """A directory as Spark is told it: always with its protocol, so that no default file system takes it elsewhere."""
     text = os.fspath(warehouse)
+    if has_password(text):
+        raise UsageError(
+            "The URL of a warehouse is shown in messages, so no password can be in it; give it where Spark and fsspec look for it."
+        )
     match = _PROTOCOL.match(text)
     if match is None and not text.startswith("file:"):
         return f"file://{os.path.abspath(text)}".rstrip("/")

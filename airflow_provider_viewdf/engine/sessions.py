@@ -31,6 +31,8 @@ RUNTIME_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    # A text is what is written: Spark would put settings and the environment in the place of ${...}, in literals too.
+    "spark.sql.variable.substitute": "false",
 }
 
 # Errors that reach the person arrive as Python exceptions; the JVM's own log repeats them, and much else.
@@ -147,16 +149,21 @@ def _check_reachable(remote: str) -> None:
     except ValueError:
         host, port = None, 0
     if host is None or not remote.startswith("sc://"):
-        raise UsageError(f"{remote} is no Spark Connect address: write it as sc://host:15002.")
+        raise UsageError(f"{hide_token(remote)} is no Spark Connect address: write it as sc://host:15002.")
     if any(os.environ.get(name) for name in ("grpc_proxy", "https_proxy", "http_proxy")):
         return  # then the server need not be reachable from here
     try:
         socket.create_connection((host, port), timeout=10).close()
     except OSError as error:
         raise SparkUnavailableError(
-            f"No Spark Connect server answers at {remote} ({error.strerror or error}): "
+            f"No Spark Connect server answers at {hide_token(remote)} ({error.strerror or error}): "
             "start it, or correct the address."
         ) from None
+
+
+def hide_token(remote: str) -> str:
+    """The address of a server without what stands behind it: parameters, of which one is the token to get in by."""
+    return remote.partition(";")[0].removesuffix("/")
 
 
 def _open_classic(master: str, conf: dict[str, str], app_name: str) -> SparkSession:

@@ -73,23 +73,49 @@ class PartSymbol:
     __hash__ = object.__hash__
 
 
-class ParamText(str):
-    """A text among the params. Whoever may start a run may set it, so it is put into a script only if it is plain.
+class RefusedParam:
+    """A text among the params that is not plain. Whoever may start a run may set it, so it is not put into a script.
 
-    A number, a name, a time, a length or a path is; what could end a literal, a bracket or a statement, begin a comment, or be
-    several words of a condition, is not.
+    A number, a name, a time, a length or a path is plain; what could end a literal, a bracket or a statement, begin a comment,
+    or be several words of a condition, is not. A template may compare it, and anything else, a filter for one, is refused.
     """
 
-    __slots__ = ()
+    __slots__ = ("_text",)
 
-    def __str__(self) -> str:
-        text = str.__str__(self)
-        if not _PLAIN.fullmatch(text):
-            raise UsageError(
-                f"The param {text!r} cannot be put into a script by its bare name: only numbers, names, times, lengths and paths can. "
-                "If those who start runs may write SQL, take it from params: {{ params.name }}."
-            )
-        return text
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __eq__(self, other: object) -> bool:
+        return self._text == (other._text if isinstance(other, RefusedParam) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def _refuse(self, *others: object) -> NoReturn:
+        raise UsageError(
+            f"The param {self._text!r} cannot be put into a script by its bare name: only numbers, names, times, lengths and paths can. "
+            "If those who start runs may write SQL, take it from params: {{ params.name }}."
+        )
+
+    __str__ = __repr__ = __format__ = __len__ = __iter__ = __getitem__ = __contains__ = _refuse
+    __add__ = __radd__ = __mod__ = __rmod__ = __mul__ = __rmul__ = __int__ = __float__ = __index__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):  # Python asks for many, such as __deepcopy__, without using the text
+            raise AttributeError(name)
+        self._refuse()
+
+
+def guard(value: Any) -> Any:
+    """A param as a template may use it by its bare name: with every text that is not plain replaced, in lists and dicts too."""
+    if isinstance(value, str):
+        return value if _PLAIN.fullmatch(value) else RefusedParam(value)
+    if isinstance(value, Mapping):
+        return {guard(key): guard(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [guard(item) for item in value]
+    return value
 
 
 # One word, or a time or a length, which are two. A second word more could be an operator.
@@ -99,11 +125,7 @@ _PLAIN = re.compile(r"(?!.*--)[A-Za-z0-9_.:+/=-]*(?<![A-Za-z_]) ?[A-Za-z0-9_.:+/
 def add_subscripts(context: Mapping[str, Any], subscript: PartSymbol | int | None = None) -> dict[str, Any]:
     """A template context with `i`, `j`, and each of the params by its bare name, unless that name means something else."""
     value = PartSymbol() if subscript is None else subscript
-    params = {
-        name: ParamText(item) if isinstance(item, str) else item
-        for name, item in dict(context.get("params") or {}).items()
-        if name not in context
-    }
+    params = {name: guard(item) for name, item in dict(context.get("params") or {}).items() if name not in context}
     return {**params, **context, **dict.fromkeys(SUBSCRIPTS, value)}
 
 

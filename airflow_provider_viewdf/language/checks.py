@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from airflow_provider_viewdf.definitions import fold
 from airflow_provider_viewdf.errors import LanguageError, UnsupportedFunctionError
+from airflow_provider_viewdf.language.outside import function_name
 from airflow_provider_viewdf.language.statements import RESERVED_COLUMNS
 from airflow_provider_viewdf.translate.tree import output_selects, place_of
 
@@ -20,18 +21,8 @@ UNDETERMINED = {
     "monotonically_increasing_id", "spark_partition_id",
     "input_file_name", "input_file_block_start", "input_file_block_length",
     "current_user", "user", "session_user",
-    "current_catalog", "current_database", "current_schema",
-    "reflect", "java_method", "try_reflect",
+    "current_catalog", "current_database", "current_schema", "current_path", "version",
 }  # fmt: skip
-
-
-def function_name(node: exp.Expr) -> str:
-    """The folded name of a function call, or "" if the node is none."""
-    if isinstance(node, exp.Anonymous):
-        return fold(node.name)
-    if isinstance(node, exp.Func):
-        return fold(node.sql_name())
-    return ""
 
 
 def refuse_undetermined(tree: exp.Expr, view: str, text: str) -> None:

@@ -44,6 +44,7 @@ class Clauses:
     location_token: Token | None = None
     format: str = ""
     options: tuple[tuple[str, str], ...] = ()
+    option_tokens: tuple[Token, ...] = ()
     settings: tuple[tuple[Name, Name], ...] = ()
     retain_seconds: int = 0
     late_rows: LateRows = TAKE_LATE_ROWS
@@ -196,15 +197,18 @@ class ClauseReader(TokenReader):
     def _options_clause(self, clauses: Clauses, keyword: Token) -> None:
         self._expect("(", "Write OPTIONS (name 'value', ...)")
         options: list[tuple[str, str]] = []
+        tokens: list[Token] = []
         while not self._take(")"):
             if self.position >= len(self.tokens):
                 self._fail("This parenthesis is not closed.", keyword)
+            tokens.append(self._current)
             option = self._current.text
             self.position += 1
             self._take("=")
             options.append((option, self._string(f"The value of the option {option} is missing; write it in quotes.")))
             self._take(",")
         clauses.options = tuple(sorted(options))
+        clauses.option_tokens = tuple(tokens)
 
     def _complete_clause(self, clauses: Clauses, keyword: Token) -> None:
         form = "write COMPLETE WHEN '_SUCCESS', or COMPLETE AFTER '10 minutes'"

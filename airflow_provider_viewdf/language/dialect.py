@@ -24,6 +24,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_provider_viewdf.definitions import fold
 from airflow_provider_viewdf.errors import LanguageError
+from airflow_provider_viewdf.language.outside import refuse_outside
 from airflow_provider_viewdf.language.subscript_syntax import parse_subscript
 from airflow_provider_viewdf.translate.tree import PartTable
 
@@ -230,6 +231,7 @@ def parse_query(tokens: Sequence[Token], text: str) -> exp.Expr:
         ) from None
     if not isinstance(tree, exp.Query):
         raise LanguageError("A query is expected here.", text=text, start=first.start, end=last.end + 1)
+    refuse_outside(tree, text)
     return tree
 
 

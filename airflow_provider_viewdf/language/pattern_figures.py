@@ -10,8 +10,8 @@ from sqlglot import exp
 
 from airflow_provider_viewdf.definitions import fold
 from airflow_provider_viewdf.errors import LanguageError
-from airflow_provider_viewdf.language.checks import function_name
 from airflow_provider_viewdf.language.dialect import parse_query, read_tokens
+from airflow_provider_viewdf.language.outside import function_name
 from airflow_provider_viewdf.translate.pattern.query import Aggregate, Output, Value
 from airflow_provider_viewdf.translate.tree import place_of
 

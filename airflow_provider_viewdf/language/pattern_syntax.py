@@ -10,7 +10,8 @@ from sqlglot import exp
 
 from airflow_provider_viewdf.definitions import fold
 from airflow_provider_viewdf.errors import LanguageError, UnknownColumnError
-from airflow_provider_viewdf.language.checks import function_name, refuse_undetermined
+from airflow_provider_viewdf.language.checks import refuse_undetermined
+from airflow_provider_viewdf.language.outside import function_name
 from airflow_provider_viewdf.language.pattern_clause import PatternClause
 from airflow_provider_viewdf.language.pattern_figures import FigureReader, attribute_tree, place_of_node
 from airflow_provider_viewdf.language.pattern_values import parse_with_values

@@ -6,9 +6,11 @@ alone and none of our words can be mistaken for an alias in it.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NoReturn
 
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -17,9 +19,10 @@ from airflow_provider_viewdf.errors import LanguageError
 from airflow_provider_viewdf.language.clauses import ClauseReader, Clauses
 from airflow_provider_viewdf.language.column_types import read_type
 from airflow_provider_viewdf.language.dialect import read_tokens
+from airflow_provider_viewdf.language.file_options import options_of
 from airflow_provider_viewdf.language.token_reader import NAME, Name
 from airflow_provider_viewdf.language.window_syntax import is_window
-from airflow_provider_viewdf.locations import LocationTemplate, find_fault
+from airflow_provider_viewdf.locations import LocationTemplate, find_fault, has_password
 from airflow_provider_viewdf.translate.tree import PART, PART_TIMESTAMP
 
 RESERVED_COLUMNS = (PART, PART_TIMESTAMP)
@@ -171,7 +174,10 @@ class _StatementReader(ClauseReader):
                 if clause not in clauses.seen:
                     self._fail_at(f"The table {name.text} has no {clause}; add {example}.", name)
         if clauses.location_token is not None and (fault := find_fault(clauses.location)):
+            if has_password(clauses.location):
+                self._fail_without_showing(fault, clauses.location_token)
             self._fail(fault, clauses.location_token)
+        self._check_options(clauses)
         if unique:
             self._check_unique(unique, columns, name, is_external=bool(clauses.location) and kind == "stream")
         return Statement(
@@ -193,6 +199,28 @@ class _StatementReader(ClauseReader):
             complete_when=clauses.complete_when,
             complete_after_seconds=clauses.complete_after_seconds,
         )
+
+    def _fail_without_showing(self, message: str, token: Token) -> NoReturn:
+        text = f"{self.text[: token.start]}'...'"
+        raise LanguageError(message, text=text, start=token.start, end=len(text))
+
+    def _check_options(self, clauses: Clauses) -> None:
+        """Options of the format only: others could name more files, or hold the keys to them."""
+        known = {option.lower(): option for option in options_of(clauses.format)} if clauses.format else {}
+        seen: set[str] = set()
+        for token in clauses.option_tokens:
+            option = token.text.lower()
+            if option not in known:
+                close = difflib.get_close_matches(option, known, n=1)
+                hint = (
+                    f"did you mean {known[close[0]]}?"
+                    if close
+                    else "it takes those that say how the files are written."
+                )
+                self._fail(f"FORMAT {clauses.format} has no option {token.text}; {hint}", token)
+            if option in seen:
+                self._fail(f"The option {token.text} is given twice.", token)
+            seen.add(option)
 
     def _find_columns(self, names: Sequence[Name], columns: Sequence[Column], table: Name) -> tuple[Name, ...]:
         """These columns, as they are written where they are declared."""

@@ -71,5 +71,20 @@ def test_a_param_that_could_be_more_than_a_value_is_refused(text: str) -> None:
         f"The param {text!r} cannot be put into a script by its bare name: only numbers, names, times, lengths and paths can. "
         "If those who start runs may write SQL, take it from params: {{ params.name }}."
     )
+    for template in (
+        "{{ W | upper }}",
+        "{{ W | title }}",
+        "{{ W + '' }}",
+        "{{ W | first }}",
+        "{{ W[:9] }}",
+        "{{ W.strip() }}",
+        "{{ '%s' % W }}",
+    ):
+        with pytest.raises(UsageError):
+            render(template, params={"W": text})
+    for params in ({"W": [text]}, {"W": {text: 1}}, {"W": {"x": [text]}}):
+        with pytest.raises(UsageError):
+            render("SELECT {{ W }}", params=params)
+    assert render("{% if W == 'x' %}1{% else %}2{% endif %}", params={"W": text}) == "2"
     assert render("SELECT 1", params={"W": text}) == "SELECT 1"
     assert render("{{ params.W }}", params={"W": text}) == text

@@ -18,7 +18,7 @@ def refusal(url: str, *, create: bool = True) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["", "catalog.db", "postgresql://host:port/x"])
+@pytest.mark.parametrize("url", ["", "catalog.db", "postgresql://host:port/x", "sqlite:////data/a\0b.db"])
 def test_url_that_cannot_be_read_is_refused_without_repeating_it(url: str) -> None:
     assert refusal(url) == (
         "The catalog's URL cannot be read; write it like sqlite:////data/catalog.db "

@@ -81,7 +81,9 @@ def as_time(value: datetime | str) -> datetime:
         raise UsageError(f"{value!r} is not a time; give an aware datetime or a text like 2015-01-01T10:04.")
     if value.tzinfo is None:
         raise UsageError(f"{value!r} has no time zone; give an aware datetime such as {value.replace(tzinfo=UTC)!r}.")
-    return value.astimezone(UTC)
+    utc = value.astimezone(UTC)
+    # A plain one: Airflow's are pendulum's, which lose their zone when a length is added to them in this one.
+    return datetime.combine(utc.date(), utc.time(), UTC)
 
 
 def format_time(time: datetime) -> str:

@@ -23,7 +23,7 @@ from airflow_provider_viewdf.catalog.defining import REASON
 from airflow_provider_viewdf.definitions import Definition, fold
 from airflow_provider_viewdf.errors import ChangedDefinitionError, ConflictError
 from airflow_provider_viewdf.fail_points import reach
-from airflow_provider_viewdf.language import has_window, is_same_text, parse_drops, parse_script
+from airflow_provider_viewdf.language import has_window, is_same_text, parse_drops, parse_script, read_texts
 from airflow_provider_viewdf.parts import PartSet
 from airflow_provider_viewdf.planning.causes import explain_groups
 from airflow_provider_viewdf.reports import ApplyPreview
@@ -38,6 +38,8 @@ def apply_script(
     bench: Workbench, sql: str, choice: Choice, start: datetime | None, on_preview: OnPreview | None = None
 ) -> list[Definition]:
     """Save the definitions of a script. Those that are there already, unchanged, are left alone."""
+    if choice.changed == "refuse" and (unchanged := _find_unchanged(bench.known(), sql, start)):
+        return unchanged
     for attempt in range(ATTEMPTS):
         prepared = _prepare(bench, sql, choice, start)
         known = prepared.known
@@ -63,6 +65,36 @@ def apply_script(
 def preview_script(bench: Workbench, sql: str, choice: Choice, start: datetime | None) -> ApplyPreview:
     """What applying a script would do. If it would be refused for want of a choice: what restating would do."""
     return _prepare(bench, sql, choice, start, is_preview=True).preview
+
+
+def _find_unchanged(known: Known, sql: str, start: datetime | None) -> list[Definition]:
+    """The definitions of a script that says, word for word, what is defined already: every task applies its script anew.
+
+    Nothing, if the script has to be looked at: because of one other word, because what a text means may depend on a table
+    that was changed later, or because views are to begin earlier.
+    """
+    texts = read_texts(sql)
+    if any(key not in known.definitions or known.definitions[key].text != text for key, text in texts.items()):
+        return []
+    concerned = [
+        item for item in known.definitions.values() if any(fold(name) in texts for name in _persons_names(item))
+    ]
+    for item in concerned:
+        record = known.records[fold(item.name)]
+        read = [known.definitions[fold(name)] for name in (*(ref.table for ref in item.references), *item.dimensions)]
+        others = [known.records[fold(other.name)] for other in read if not other.helper_of]
+        if record.digest != item.digest or any(other.updated_at > record.updated_at for other in others):
+            return []
+    return (
+        []
+        if _earlier_starts(concerned, [], known, start, datetime.now(UTC))
+        else [known.definitions[key] for key in texts]
+    )
+
+
+def _persons_names(definition: Definition) -> tuple[str, ...]:
+    """The names of what the person wrote: a helper view was generated for its owners."""
+    return definition.owners or (definition.name,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,17 +145,20 @@ def _prepare(
         if key in known.definitions and _is_different(item, known.definitions[key])
     }
     names = {fold(item.name) for item in new}
+    at = datetime.now(UTC)
     changes = [
         *(
             DefinitionChange(
-                make_record(item, _first_start(item, known, start) if key in names else known.records[key].start_index),
+                make_record(
+                    item, _first_start(item, known, start) if key in names else known.records[key].start_index, at
+                ),
                 fates[key].effect if key in fates else "keep",
                 fates[key].stale if key in fates else (),
             )
             for key, item in analyzed.items()
             if key in names or item.columns != known.definitions[key].columns
         ),
-        *_earlier_starts(applied, new, known, start),
+        *_earlier_starts(applied, new, known, start, at),
         *(DefinitionChange(known.records[key], "remove") for key in gone),
         *release_helpers(dropped, gone, known),
     ]
@@ -205,7 +240,7 @@ def _find_changed(
 
 def _name_changed(changed: Sequence[str], definitions: Mapping[str, Definition]) -> list[str]:
     """The views that a person wrote: a helper view by its owners."""
-    names = [name for key in changed for name in (definitions[key].owners or (definitions[key].name,))]
+    names = [name for key in changed for name in _persons_names(definitions[key])]
     return list(dict.fromkeys(names))
 
 
@@ -228,7 +263,7 @@ def _check_others(definitions: Mapping[str, Definition], new: Sequence[Definitio
 
 
 def _earlier_starts(
-    applied: Sequence[Definition], new: Sequence[Definition], known: Known, start: datetime | None
+    applied: Sequence[Definition], new: Sequence[Definition], known: Known, start: datetime | None, at: datetime
 ) -> list[DefinitionChange]:
     """A view without STARTING begins where the earliest of those who applied it wanted it to begin."""
     if start is None:
@@ -241,7 +276,7 @@ def _earlier_starts(
             continue
         present, wanted = known.records[key].start_index, item.partitioning.index_from(start)
         if present is not None and wanted < present:
-            changes.append(DefinitionChange(make_record(known.definitions[key], wanted), "keep"))
+            changes.append(DefinitionChange(make_record(known.definitions[key], wanted, at), "keep"))
     return changes
 
 
@@ -268,7 +303,7 @@ def _has_own_start(definition: Definition) -> bool:
     return definition.starting is not None or definition.starting_latest
 
 
-def make_record(definition: Definition, start_index: int | None) -> DefinitionRecord:
+def make_record(definition: Definition, start_index: int | None, at: datetime) -> DefinitionRecord:
     return DefinitionRecord(
         name=definition.name,
         kind=definition.kind,
@@ -278,7 +313,7 @@ def make_record(definition: Definition, start_index: int | None) -> DefinitionRe
         length_seconds=definition.length_seconds,
         start_index=start_index,
         helper_of=definition.helper_of,
-        updated_at=datetime.now(UTC),
+        updated_at=at,
         produced_by="",
         translation=definition.translation.to_json() if definition.translation is not None else "",
     )

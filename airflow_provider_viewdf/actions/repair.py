@@ -26,6 +26,7 @@ from airflow_provider_viewdf.reports import DamagedPart, RepairReport
 from airflow_provider_viewdf.versions import LOST, Move, PartVersion, StaleRange, directory_of
 
 REASON = "its files were damaged"
+BY_PRESENT = "by the present definition; the earlier one that had made it is gone"
 
 
 def repair_parts(bench: Workbench, tables: Sequence[str], *, deep: bool, dry_run: bool) -> RepairReport:
@@ -155,20 +156,15 @@ def _repair_view(
     parts = PartSet.of_indexes(damaged)
     with bench.catalog.snapshot() as reader:
         given = reader.parts_made_otherwise(definition.name, definition.digest) & parts
-        versions = reader.current_versions(definition.name, parts - given)
+        versions = reader.current_versions(definition.name, parts)
     bench.catalog.retire_versions(versions)
-    ranges = [StaleRange(definition.name, item, REASON) for item in (parts - given).ranges]
-    if ranges:
-        bench.catalog.mark_stale(ranges, generation=known.generation)
-    outcomes = {
-        index: replace(
-            damaged[index],
-            outcome="left",
-            remedy="an earlier definition made it, which is gone; have it made by the present one: viewdf apply --restate",
-        )
-        for index in given
+    ranges = [StaleRange(definition.name, item, REASON) for item in parts.ranges]
+    bench.catalog.mark_stale(ranges, generation=known.generation)
+    outcomes = _recompute(bench, definition, damaged, parts, {v.index: v for v in versions})
+    return {
+        index: replace(item, remedy=BY_PRESENT) if index in given and item.outcome != "left" else item
+        for index, item in outcomes.items()
     }
-    return outcomes | _recompute(bench, definition, damaged, parts - given, {v.index: v for v in versions})
 
 
 def _recompute(

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from airflow_provider_viewdf.errors import PartDateError, TimeFormatError
@@ -70,12 +70,12 @@ def find_span(
 ) -> RunSpan:
     """The span of a run, from what Airflow says about it."""
     if logical_date is not None:
-        start = _plain(logical_date)
+        start = as_time(logical_date)
         if data_interval_start is None or data_interval_end is None:
             return RunSpan(start, start)
-        return RunSpan(start, start + (_plain(data_interval_end) - _plain(data_interval_start)))
+        return RunSpan(start, start + (as_time(data_interval_end) - as_time(data_interval_start)))
     if partition_date is not None:
-        moment = _plain(partition_date)
+        moment = as_time(partition_date)
         return RunSpan(moment, moment)
     at = (conf or {}).get("at")
     if at is None and partition_key is not None:
@@ -83,7 +83,7 @@ def find_span(
         with suppress(TimeFormatError):
             at = parse_time(partition_key)
     if at is not None:
-        moment = _plain(as_time(at))
+        moment = as_time(at)
         return RunSpan(moment, moment)
     raise PartDateError(
         "This run has no logical date and no partition date, so it names no part; trigger it with a logical date, or with "
@@ -119,9 +119,3 @@ def explain_no_parts(name: str, partitioning: Partitioning, span: RunSpan) -> st
         f"{name}[{index}] ({partitioning.format(index)}) ends at {format_time(partitioning.end_of(index))}, "
         f"which is not in this run's span, {span}."
     )
-
-
-def _plain(time: datetime) -> datetime:
-    """Airflow's dates are pendulum's; as plain ones they add and subtract to plain ones."""
-    time = as_time(time)
-    return datetime(time.year, time.month, time.day, time.hour, time.minute, time.second, time.microsecond, tzinfo=UTC)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from airflow_provider_viewdf.language.dialect import is_same_text
 from airflow_provider_viewdf.language.ordering import order_views
-from airflow_provider_viewdf.language.script import expand_queries, parse_drops, parse_script, parse_stored_script
+from airflow_provider_viewdf.language.script import (
+    expand_queries,
+    parse_drops,
+    parse_script,
+    parse_stored_script,
+    read_texts,
+)
 from airflow_provider_viewdf.language.window_syntax import has_window
 
 __all__ = [
@@ -15,4 +21,5 @@ __all__ = [
     "parse_drops",
     "parse_script",
     "parse_stored_script",
+    "read_texts",
 ]

@@ -13,6 +13,9 @@ FORM = 1
 
 
 def digest_definition(definition: Definition) -> str:
+    initialize = _write(definition.initialize)
+    # A plain view has one query for both.
+    update = initialize if definition.update is definition.initialize else _write(definition.update)
     form = {
         "form": FORM,
         "kind": definition.kind,
@@ -24,8 +27,8 @@ def digest_definition(definition: Definition) -> str:
         "location": definition.location,
         "format": definition.format,
         "options": definition.options,
-        "initialize": _write(definition.initialize),
-        "update": _write(definition.update),
+        "initialize": initialize,
+        "update": update,
         "starting": definition.starting.isoformat() if definition.starting else None,
         "starting_latest": definition.starting_latest,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import NoReturn
 
 from sqlglot import exp
@@ -44,6 +45,16 @@ def parse_script(text: str, known: Mapping[str, Definition] = NOTHING) -> list[D
 
 def parse_stored_script(text: str, known: Mapping[str, Definition] = NOTHING) -> list[Definition]:
     """A script of statements that were accepted before, each by itself: together, and translated, they may be of any size."""
+    return _parse(text, known) if known else list(_parse_alone(text))
+
+
+# A task parses its script when the DAG is parsed, when it shows its SQL, and again when it works.
+@lru_cache(maxsize=8)
+def _parse_alone(text: str) -> tuple[Definition, ...]:
+    return tuple(_parse(text, NOTHING))
+
+
+def _parse(text: str, known: Mapping[str, Definition]) -> list[Definition]:
     with refuse_deep_nesting(text):
         statements = read_statements(text)
         known = _without(known, parse_drops(text))
@@ -56,6 +67,14 @@ def parse_stored_script(text: str, known: Mapping[str, Definition] = NOTHING) ->
             _check_names(expanded, known, expansion.text)
             definitions = _define(expansion.text, expanded, known)
         return [expansion.restore(item, known) for item in definitions]
+
+
+def read_texts(text: str) -> dict[str, str]:
+    """The text of each statement of a script, by folded name; nothing if the script drops something or repeats a name."""
+    with refuse_deep_nesting(text):
+        statements = read_statements(text)
+        texts = {fold(item.name.text): text[item.start : item.end] for item in statements}
+        return texts if len(texts) == len(statements) and not read_drops(text) else {}
 
 
 def parse_drops(text: str) -> list[Drop]:

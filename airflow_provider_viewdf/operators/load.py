@@ -20,6 +20,7 @@ from airflow_provider_viewdf.hooks.assets import (
     name_asset,
     remember_unannounced,
 )
+from airflow_provider_viewdf.hooks.retries import failing_for_good
 from airflow_provider_viewdf.hooks.runs import find_span_of, has_date
 from airflow_provider_viewdf.hooks.scripts import require_definition, tell_preview
 from airflow_provider_viewdf.hooks.templates import add_subscripts, is_template
@@ -108,16 +109,17 @@ class LoadOperator(BaseOperator):
         self._hook = ViewDFHook(self.viewdf_conn_id, self.spark_conn_id, find_producer(context))
         started_at = time.time()
         with self._hook.working_warehouse() as warehouse:
-            if self.sql:
-                warehouse.apply(
-                    self.sql,
-                    changed=self.changed,
-                    restate_from=self.restate_from,
-                    start=self.dag.start_date,
-                    on_preview=lambda preview: tell_preview(self.log, preview),
-                )
-            table = require_definition(warehouse.definitions(), self.table)
-            covers = self._find_span(context, table)
+            with failing_for_good():
+                if self.sql:
+                    warehouse.apply(
+                        self.sql,
+                        changed=self.changed,
+                        restate_from=self.restate_from,
+                        start=self.dag.start_date,
+                        on_preview=lambda preview: tell_preview(self.log, preview),
+                    )
+                table = require_definition(warehouse.definitions(), self.table)
+                covers = self._find_span(context, table)
             batch_id = self.batch_id or self._name_batch(context, covers)
             source = self._find_source(context, covers)
             remember_unannounced(context, started_at)

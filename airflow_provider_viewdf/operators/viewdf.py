@@ -23,6 +23,7 @@ from airflow_provider_viewdf.hooks.assets import (
     remember_unannounced,
 )
 from airflow_provider_viewdf.hooks.reruns import LaterRuns, Verdict
+from airflow_provider_viewdf.hooks.retries import failing_for_good
 from airflow_provider_viewdf.hooks.runs import RunSpan, explain_no_parts, find_span_of
 from airflow_provider_viewdf.hooks.scripts import (
     blocked_parts,
@@ -60,6 +61,7 @@ class ViewDFOperator(BaseOperator):
 
     The run's parts are those that end inside its span (see `hooks.runs`). What they read is refreshed first. If something
     they read has to be loaded and is not there, the task waits for it, deferred, and after `timeout` fails with the list.
+    A script that is wrong, or does not fit what is defined, fails at once, whatever the task's retries.
 
     Each part with a new content is an event of the asset of its view, with the part as its partition key and with rows,
     version, changed and reason as its extra.
@@ -206,9 +208,11 @@ class ViewDFOperator(BaseOperator):
     def _refresh(self, context: Context, started_at: float) -> dict[str, Any]:
         self._hook = ViewDFHook(self.viewdf_conn_id, self.spark_conn_id, find_producer(context))
         self._on_first_published = partial(remember_unannounced, context, started_at)
-        span = find_span_of(context)
+        with failing_for_good():
+            span = find_span_of(context)
         with self._hook.working_warehouse() as warehouse:
-            view = self._apply(warehouse)
+            with failing_for_good():
+                view = self._apply(warehouse)
             parts = span.parts(view.partitioning, self.offset)
             no_parts = "" if parts else explain_no_parts(view.name, view.partitioning, span)
             self.log.info(

@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowSensorTimeout
 
 from airflow_provider_viewdf.definitions import Definition
 from airflow_provider_viewdf.errors import UnknownTableError, UsageError, ViewDFError
+from airflow_provider_viewdf.hooks.retries import failing_for_good
 from airflow_provider_viewdf.hooks.runs import explain_no_parts, find_span_of
 from airflow_provider_viewdf.hooks.scripts import find_definition, missing_parts_error
 from airflow_provider_viewdf.hooks.templates import add_subscripts
@@ -92,14 +93,15 @@ class PartitionSensor(BaseSensorOperator):
         with ViewDFHook(self.viewdf_conn_id, produced_by=find_producer(context)).get_conn() as warehouse:
             definition = find_definition(warehouse.definitions(), self.table)
             is_defined = definition is not None
-            definition = definition or self._find_in_script()
+            with failing_for_good():
+                definition = definition or self._find_in_script()
+                span = find_span_of(context)
             if definition is None:
                 return {self.table: None}
             if definition.is_external and not is_defined:
                 # Its text alone: a stream needs no Spark to be defined, and the views of the script are others' business.
                 warehouse.apply(definition.text)
                 is_defined = True
-            span = find_span_of(context)
             parts = span.parts(definition.partitioning, self.offset)
             if not parts:
                 reason = explain_no_parts(definition.name, definition.partitioning, span)

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from airflow.sdk import DAG
+
 from airflow_provider_viewdf.hooks.ahead import find_parts_of_other_runs, find_parts_of_runs, find_parts_of_schedule
 from airflow_provider_viewdf.hooks.runs import RunSpan
 from airflow_provider_viewdf.parts import Partitioning, PartSet
@@ -85,3 +87,10 @@ def test_runs_that_cannot_be_asked_for_are_no_reason_to_fail() -> None:
 
     context = {"dag": Dag(), "ti": Silent()}
     assert find_parts_of_other_runs(context, span(0), MINUTES, 0, 100) == PartSet()
+
+
+def test_a_dag_that_ends_has_runs_up_to_its_end() -> None:
+    with DAG("ahead", start_date=START, end_date=START + 4 * MINUTE, schedule=None, catchup=True) as dag:
+        # Airflow makes them times of its own kind.
+        assert type(dag.end_date) is not datetime
+        assert find_parts_of_other_runs({"dag": dag}, span(0), MINUTES, 0, 100) == PartSet.between(FIRST, FIRST + 4)

@@ -217,6 +217,20 @@ def test_a_part_that_several_batches_brought_is_whole_when_all_are_loaded_again(
     assert network.verify().is_ok
 
 
+def test_a_damaged_part_that_an_earlier_definition_made_is_made_by_the_present_one(
+    network: Warehouse, tmp_path: Path
+) -> None:
+    network.apply(NETWORK.replace("ct >= 4", "ct >= 5"), changed="forward")
+    remove_directory(network, tmp_path, "View2", 4)
+    before = current(network, "View2", 5)
+    (item,) = network.repair().damaged
+    assert (item.table, item.index, item.outcome) == ("View2", PART, "recomputed")
+    assert item.remedy == "by the present definition; the earlier one that had made it is gone"
+    assert current(network, "View2").rows == 0
+    assert current(network, "View2", 5) == before
+    assert network.repair(dry_run=True).damaged == ()
+
+
 def test_gc_and_roll_up_leave_lost_parts_alone(network: Warehouse, tmp_path: Path) -> None:
     remove_directory(network, tmp_path, "M")
     network.repair()

@@ -16,6 +16,7 @@ from airflow_provider_viewdf.actions.changed_views import (
 )
 from airflow_provider_viewdf.actions.drops import find_dropped, refuse_if_read, release_helpers
 from airflow_provider_viewdf.actions.measure import measure_parts
+from airflow_provider_viewdf.actions.outdated import refuse_outdated_translations
 from airflow_provider_viewdf.actions.starts import settle_latest_starts
 from airflow_provider_viewdf.actions.workbench import Known, Workbench
 from airflow_provider_viewdf.catalog import DefinitionChange
@@ -133,6 +134,7 @@ def _prepare(
     if any(fold(item.name) in known.definitions for item in new):
         _check_others(definitions, new)
     analyzed = analyze_views(bench, definitions, new, sql)
+    refuse_outdated_translations(known, definitions, analyzed, {fold(item.name) for item in applied})
     fates = {
         # A helper view that changes because it serves other views now is nobody's choice: it is made anew.
         key: decide_fate(

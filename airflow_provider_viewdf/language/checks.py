@@ -24,6 +24,17 @@ UNDETERMINED = {
     "current_catalog", "current_database", "current_schema", "current_path", "version",
 }  # fmt: skip
 
+# Texts that Spark takes for the time at which it runs, and what makes a date or a time of a text.
+_MOVING_TIMES = {"now", "today", "tomorrow", "yesterday"}
+_DATE_TYPES = {
+    exp.DType.DATE,
+    exp.DType.TIMESTAMP,
+    exp.DType.TIMESTAMPTZ,
+    exp.DType.TIMESTAMPLTZ,
+    exp.DType.TIMESTAMPNTZ,
+}
+_DATE_FUNCTION = re.compile(r"(try_)?(to_)?(date|timestamp)(_ltz|_ntz)?")
+
 
 def refuse_undetermined(tree: exp.Expr, view: str, text: str) -> None:
     """A view must be a function of what it reads."""
@@ -37,6 +48,15 @@ def refuse_undetermined(tree: exp.Expr, view: str, text: str) -> None:
                 start=start,
                 end=end,
             )
+        if isinstance(node, exp.Literal) and _is_moving_time(node):
+            start, end = place_of(node.parent or node)
+            raise UnsupportedFunctionError(
+                f"'{node.name}' cannot be used as a time in the view {view}: it is another one whenever it is asked. "
+                "Write now(), which is the end of the part.",
+                text=text,
+                start=start,
+                end=end,
+            )
         if isinstance(node, exp.TableSample):
             start, end = place_of(node.parent or node)
             raise UnsupportedFunctionError(
@@ -46,6 +66,15 @@ def refuse_undetermined(tree: exp.Expr, view: str, text: str) -> None:
                 start=start,
                 end=end,
             )
+
+
+def _is_moving_time(literal: exp.Literal) -> bool:
+    if not literal.is_string or fold(literal.name).split()[:1] not in [[word] for word in _MOVING_TIMES]:
+        return False
+    parent = literal.parent
+    if isinstance(parent, exp.Cast):
+        return parent.to.this in _DATE_TYPES
+    return isinstance(parent, exp.Expr) and _DATE_FUNCTION.fullmatch(function_name(parent)) is not None
 
 
 def refuse_reserved_outputs(tree: exp.Expr, view: str, text: str) -> None:

@@ -31,6 +31,7 @@ NOT_A_NAME = "cannot be a name; a name consists of letters, digits and _, and do
 ONE_ORDERED = "mark the one TIMESTAMP column that is the time of a row, like ts TIMESTAMP ORDERED."
 TAKEN = "PART, PART_TIMESTAMP and names that begin with __ are taken."
 NOT_PAST = "which is not in its past; a view can read itself only at earlier parts, such as V[j - 1]."
+MOVING = "cannot be used as a time in the view V: it is another one whenever it is asked. Write now(), which is the end of the part."
 UNDETERMINED = "cannot be used in the view V: its value is not determined by what the view reads."
 TIMES = "write PARTITION LENGTH 60, or PARTITION LENGTH '1 minute'."
 
@@ -367,6 +368,9 @@ SUBSCRIPTS = {
 
 FUNCTIONS = {
     "rand": ("SELECT «rand()» FROM M[j]", f"rand() {UNDETERMINED}"),
+    "the time that is now": ("SELECT TIMESTAMP «'now'» AS x FROM M[j]", f"'now' {MOVING}"),
+    "a text of today": ("SELECT src FROM M[j] WHERE ts > «CAST(' Today UTC' AS DATE)»", f"' Today UTC' {MOVING}"),
+    "the date of a text": ("SELECT «to_date('yesterday')» AS x FROM M[j]", f"'yesterday' {MOVING}"),
     "rand with a seed": ("SELECT «rand(5)» + 1 FROM M[j]", f"rand() {UNDETERMINED}"),
     "random": ("SELECT «RANDOM()» FROM M[j]", f"random() {UNDETERMINED}"),
     "randn": ("SELECT src FROM M[j] ORDER BY «randn()»", f"randn() {UNDETERMINED}"),

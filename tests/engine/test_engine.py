@@ -390,6 +390,34 @@ def test_rows_that_only_one_side_has_are_told_with_their_number(engine: Engine) 
     assert engine.differences(one, pairs("none"), PAIR, limit=9)[0] == [a, a, b, '{"k":"c","n":3}']
 
 
+MEASURES = (Column("k", "string"), Column("x", "double"), Column("y", "float"))
+
+
+def write_measures(engine: Engine, location: str, *rows: str) -> InputTable:
+    values = ", ".join(f"({row})" for row in rows)
+    engine.compute(f"SELECT * FROM VALUES {values} AS t(k, x, y)", [], [], MEASURES, location)
+    return InputTable(location.replace("/", "_"), MEASURES, ((1, location),))
+
+
+def test_the_last_digits_of_floating_point_numbers_are_no_difference(engine: Engine) -> None:
+    rows = ["'a', 0.3D, 1F", "'a', 1D, 2F", "NULL, 1e300D, NULL", "'i', double('infinity'), float('nan')"]
+    one = write_measures(engine, "V/1/v1", *rows)
+    close = write_measures(engine, "V/1/v2", rows[2], rows[1], "'a', 0.1D + 0.2D, 1F", rows[3])
+    assert engine.differences(one, close, MEASURES) == ([], [])
+    for number, other in enumerate(
+        [
+            ["'a', 0.3000001D, 1F", *rows[1:]],
+            ["'b', 0.3D, 1F", *rows[1:]],
+            [*rows[:3], "'i', -double('infinity'), float('nan')"],
+            [*rows[:3], "'i', double('infinity'), 1F"],
+            [*rows, rows[0]],
+            rows[1:],
+        ]
+    ):
+        apart = write_measures(engine, f"V/1/w{number}", *other)
+        assert engine.differences(one, apart, MEASURES) != ([], []), other
+
+
 # streams
 
 

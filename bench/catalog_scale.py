@@ -69,7 +69,7 @@ def fill(catalog: Catalog, script: str, parts: int) -> list[Definition]:
     """Definitions, and `parts` current versions of each, from the first part on; M has a batch for each."""
     definitions = [replace(item, columns=item.columns or COLUMNS) for item in parse_script(script)]
     # As if all of it had been running since then.
-    records = [replace(make_record(item, None), updated_at=START) for item in definitions]
+    records = [make_record(item, None, START) for item in definitions]
     changes = [DefinitionChange(item, "keep") for item in records]
     catalog.save_definitions(changes, generation=0, produced_by="bench")
     # Each in a transaction of its own: SQLite writes a whole transaction twice, and keeps both until it ends.

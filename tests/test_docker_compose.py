@@ -15,6 +15,7 @@ import yaml
 PROJECT = Path(__file__).parents[1]
 COMPOSE_FILE = PROJECT / "docker-compose.yaml"
 AIRFLOW_SERVICES = {"api-server", "scheduler", "dag-processor", "triggerer"}
+SPARK_SERVICES = {"spark-master", "spark-worker", "spark-connect"}
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def compose() -> dict[str, Any]:
 
 def test_every_component_is_there_and_says_whether_it_is_healthy(compose: dict[str, Any]) -> None:
     services = compose["services"]
-    assert set(services) == AIRFLOW_SERVICES | {"init", "postgres", "spark-connect"}
+    assert set(services) == AIRFLOW_SERVICES | SPARK_SERVICES | {"init", "postgres"}
     assert {name for name in services if "healthcheck" in services[name]} == set(services) - {"init"}
     for name in AIRFLOW_SERVICES:
         assert services[name]["command"] == ["airflow", name]
@@ -61,9 +62,21 @@ def test_volumes_are_declared_and_files_exist(compose: dict[str, Any]) -> None:
 
 def test_spark_and_airflow_see_the_warehouse_at_the_same_path(compose: dict[str, Any]) -> None:
     services = compose["services"]
-    for name in {"init", "spark-connect"} | AIRFLOW_SERVICES:
+    for name in {"init", "spark-worker", "spark-connect"} | AIRFLOW_SERVICES:
         assert "warehouse:/warehouse" in services[name]["volumes"], name
+    for name in {"init"} | SPARK_SERVICES | AIRFLOW_SERVICES:
         assert services[name]["image"] == "viewdf-airflow", "one image, so that client and server are of one version"
+
+
+def test_spark_is_the_cluster_that_was_tried(compose: dict[str, Any]) -> None:
+    """A master, two workers, and Spark Connect in front of them, as in tests/faults/test_cluster.py."""
+    master, worker, connect = (compose["services"][name] for name in ("spark-master", "spark-worker", "spark-connect"))
+    assert master["command"][:2] == ["spark-class", "org.apache.spark.deploy.master.Master"]
+    assert worker["command"][:3] == [
+        "spark-class", "org.apache.spark.deploy.worker.Worker", "spark://spark-master:7077",
+    ]  # fmt: skip
+    assert worker["deploy"]["replicas"] == 2
+    assert connect["command"][connect["command"].index("--master") + 1] == "spark://spark-master:7077"
 
 
 def test_connections_lead_to_the_services(compose: dict[str, Any]) -> None:

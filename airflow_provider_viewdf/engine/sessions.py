@@ -163,7 +163,8 @@ def _check_reachable(remote: str) -> None:
 
 def hide_token(remote: str) -> str:
     """The address of a server without what stands behind it: parameters, of which one is the token to get in by."""
-    return remote.partition(";")[0].removesuffix("/")
+    address = remote.partition(";")[0]
+    return address if address.endswith("://") else address.removesuffix("/")
 
 
 def _open_classic(master: str, conf: dict[str, str], app_name: str) -> SparkSession:

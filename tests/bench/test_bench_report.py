@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench import report, results
+from bench import catalog_scale, report, results
 from bench.measure import Ratio, Timing, measure, ratio_of, ratio_of_medians
 from bench.results import Figure, Goal, Result, Series, goal_of, read_results
 from bench.window_strategies import list_steps
@@ -80,3 +80,9 @@ def test_the_report_is_made_from_the_saved_results(tmp_path: Path, monkeypatch: 
         texts = [item.text for item in ElementTree.parse(picture).iter("{http://www.w3.org/2000/svg}text")]
         assert "naive <20>" in texts
         assert picture.name in text
+
+
+def test_a_small_catalog_is_filled_and_timed_on_both_databases() -> None:
+    """The one experiment without Spark, as a whole: it makes its own entries in the catalog's tables, which others change."""
+    result = catalog_scale.run(views=4, sizes=(150, 200), repeats=1)
+    assert [figure.title for figure in result.figures] == ["Catalog in SQLite, 4 views", "Catalog in PostgreSQL, 4 views"]

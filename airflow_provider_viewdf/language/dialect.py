@@ -93,7 +93,7 @@ class ViewDFParser(SparkParser):
         self._advance()
         if self._curr.text.upper() == "WINDOW":
             raise LanguageError(
-                "A [WINDOW ...] is for a view without INITIALIZE and UPDATE: CREATE VIEW V AS SELECT ... FROM S [WINDOW ...].",
+                "A [WINDOW ...] is for a view without INITIALIZE, UPDATE and PATTERN: CREATE VIEW V AS SELECT ... FROM S [WINDOW ...].",
                 text=self.sql,
                 start=opening.start,
                 end=self._curr.end + 1,
@@ -201,14 +201,7 @@ def _find_unclosed(text: str) -> tuple[int, str]:
 
 def parse_query(tokens: Sequence[Token], text: str) -> exp.Expr:
     """The tree of one query. Whatever Spark's grammar does not allow is a LanguageError."""
-    for word, following in pairwise(tokens):
-        if word.text.upper() == "PATTERN" and following.token_type == TokenType.L_BRACKET:
-            raise LanguageError(
-                "A PATTERN query can only be a view of its own, CREATE VIEW ... AS SELECT ... PATTERN [...]; read that view here.",
-                text=text,
-                start=word.start,
-                end=following.end + 1,
-            )
+    _refuse_misplaced_clauses(tokens, text)
     parser = ViewDFParser(dialect=ViewDF(), error_level=ErrorLevel.IMMEDIATE)
     first, last = tokens[0], tokens[-1]
     if first.token_type not in QUERY_STARTS:
@@ -233,6 +226,23 @@ def parse_query(tokens: Sequence[Token], text: str) -> exp.Expr:
         raise LanguageError("A query is expected here.", text=text, start=first.start, end=last.end + 1)
     refuse_outside(tree, text)
     return tree
+
+
+def _refuse_misplaced_clauses(tokens: Sequence[Token], text: str) -> None:
+    """Clauses of ours, and those that people expect of other databases, where they would be read as something else."""
+    before = None
+    for word, following in pairwise(tokens):
+        name = word.text.upper() if word.token_type not in (TokenType.STRING, TokenType.IDENTIFIER) else ""
+        is_open = before is not None and before.token_type == TokenType.L_BRACKET
+        before, reason = word, ""
+        if name == "PATTERN" and following.token_type == TokenType.L_BRACKET:
+            reason = "A PATTERN query can only be a view of its own, CREATE VIEW ... AS SELECT ... PATTERN [...]; read that view here."
+        elif name == "WINDOW" and following.token_type in (TokenType.NUMBER, TokenType.STRING) and not is_open:
+            reason = "A sliding window stands in brackets, right behind the table: FROM S [WINDOW 60 minutes]."
+        elif name == "MATCH_RECOGNIZE":
+            reason = "MATCH_RECOGNIZE is not known here; write the pattern behind the table, and conditions in WHERE: FROM S PATTERN [a, b+] WHERE b.x > a.x."
+        if reason:
+            raise LanguageError(reason, text=text, start=word.start, end=following.end + 1)
 
 
 QUERY_STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.FROM, TokenType.VALUES}

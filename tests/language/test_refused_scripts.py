@@ -243,7 +243,16 @@ STATEMENTS = {
     "window in an update": (
         "CREATE VIEW V AS INITIALIZE V[i] AS SELECT loss FROM M[i] "
         "UPDATE V[j] AS SELECT sum(loss) FROM M «[WINDOW» 60 minutes] PARTITION LENGTH 60",
-        "A [WINDOW ...] is for a view without INITIALIZE and UPDATE: CREATE VIEW V AS SELECT ... FROM S [WINDOW ...].",
+        "A [WINDOW ...] is for a view without INITIALIZE, UPDATE and PATTERN: CREATE VIEW V AS SELECT ... FROM S [WINDOW ...].",
+    ),
+    "window without brackets": (
+        "CREATE VIEW V AS SELECT src, sum(loss) AS n FROM M «WINDOW 60» minutes GROUP BY src",
+        "A sliding window stands in brackets, right behind the table: FROM S [WINDOW 60 minutes].",
+    ),
+    "pattern of another database": (
+        "CREATE VIEW V AS SELECT * FROM M «MATCH_RECOGNIZE (»PARTITION BY src PATTERN (a b+) DEFINE b AS loss > 1)",
+        "MATCH_RECOGNIZE is not known here; write the pattern behind the table, and conditions in WHERE: "
+        "FROM S PATTERN [a, b+] WHERE b.x > a.x.",
     ),
     "query that is none": (
         "CREATE VIEW V AS «DELETE» FROM M",

@@ -197,8 +197,14 @@ class ViewWriter:
         return f"SELECT {columns} AS {ROW} FROM {self._source(variable)}{self._where()}"
 
     def _semi_join(self, groups: str, kind: str = "SEMI", left: str = MATCH) -> str:
-        same = " AND ".join(f"{left}.{name} <=> q.{name}" for name in self._columns)
-        return f"\n      LEFT {kind} JOIN ({groups}) AS q ON {same}"
+        return f"\n      LEFT {kind} JOIN ({groups}) AS q ON {self._is_same_group(left, 'q')}"
+
+    def _is_same_group(self, left: str, right: str) -> str:
+        # Spark makes two keys of each <=>, and such a join is slow; one number is a key that it is fast with. What else has
+        # to be compared is inside of LEAST, so that it stays a mere condition.
+        keys = " = ".join(f"xxhash64({self._groups(f'{side}.').removesuffix(', ')})" for side in (left, right))
+        same = ", ".join(f"{left}.{name} <=> {right}.{name}" for name in self._columns)
+        return f"{keys} AND least(TRUE, {same})"
 
     def _taken(self, variable: str) -> str:
         """The groups that have a row which some variable may take. Of the others no rows need be collected."""
@@ -242,12 +248,11 @@ class ViewWriter:
         known = frozenset(f"{ROW}.{name}" for name in tests) if only and len(tests) == 1 else frozenset()
         held = {name: sql for name, sql in self.machine.memory.row.items() if f"{ROW}.{name}" not in known}
         values = ", ".join([*self._read_groups(), *(f"{sql} AS {name}" for name, sql in held.items())])
-        same = " AND ".join(f"{ROW}.{name} <=> {RUN}.{name}" for name in self._columns)
         several = self._semi_join(self._several(variable), "ANTI", ROW) if self.shape.rows == "seen" else ""
         rows = (
             f"(SELECT {values} FROM {self._source(variable)}{self._where(only)}) AS {ROW}"
             f"{several}"
-            f"\n      LEFT JOIN {self.helper}[{variable} - 1] AS {RUN} ON {same}"
+            f"\n      LEFT JOIN {self.helper}[{variable} - 1] AS {RUN} ON {self._is_same_group(ROW, RUN)}"
         )
         groups, outer = self._groups(f"{ROW}."), self._groups()
         if self.shape.has_one_run:

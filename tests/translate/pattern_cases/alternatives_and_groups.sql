@@ -53,8 +53,8 @@ UPDATE Mixed_runs[j] AS
         WHEN q IS NULL OR exists(kept, k -> (k.state IN (1, 2) AND q.state IN (1, 2) AND k.last_a_loss <=> q.last_a_loss) OR (k.state IN (3, 4) AND q.state IN (3, 4) AND k.last_a_loss <=> q.last_a_loss) OR (k.state IN (3, 4, 5, 6) AND q.state IN (5, 6) AND k.last_a_loss <=> q.last_a_loss) OR (k.state IN (3, 4, 7, 8) AND q.state IN (7, 8) AND k.last_a_loss <=> q.last_a_loss) OR (k.state IN (3, 4, 5, 6, 7, 8, 9, 10) AND q.state IN (9, 10))) THEN kept
         ELSE array_append(kept, q) END)))), q -> size(q.runs) > 0))
   FROM (SELECT src, ts AS ts, loss > 10 AS is_a, loss < 3 AS is_b, loss BETWEEN 3 AND 10 AS is_c, loss AS loss FROM M[j] WHERE dest <> 'x') AS x
-      LEFT ANTI JOIN (SELECT g.src FROM (SELECT src FROM M[j] WHERE dest <> 'x') AS g GROUP BY g.src HAVING count(*) > 1) AS q ON x.src <=> q.src
-      LEFT JOIN Mixed_runs[j - 1] AS r ON x.src <=> r.src
+      LEFT ANTI JOIN (SELECT g.src FROM (SELECT src FROM M[j] WHERE dest <> 'x') AS g GROUP BY g.src HAVING count(*) > 1) AS q ON xxhash64(x.src) = xxhash64(q.src) AND least(TRUE, x.src <=> q.src)
+      LEFT JOIN Mixed_runs[j - 1] AS r ON xxhash64(x.src) = xxhash64(r.src) AND least(TRUE, x.src <=> r.src)
   UNION ALL
   SELECT src, inline(filter(array(named_struct('runs', aggregate(rows, coalesce(before, array()),
     (runs, x) -> aggregate(
@@ -79,10 +79,10 @@ UPDATE Mixed_runs[j] AS
     SELECT src, array_sort(collect_list(x)) AS rows, any_value(runs, TRUE) AS before
     FROM (
       SELECT g.src, g.x AS x, NULL AS runs FROM (SELECT src, named_struct('o1', ts, 'ts', ts, 'is_a', loss > 10, 'is_b', loss < 3, 'is_c', loss BETWEEN 3 AND 10, 'loss', loss) AS x FROM M[j] WHERE dest <> 'x') AS g
-      LEFT SEMI JOIN (SELECT g.src FROM (SELECT src FROM M[j] WHERE dest <> 'x') AS g GROUP BY g.src HAVING count(*) > 1) AS q ON g.src <=> q.src
+      LEFT SEMI JOIN (SELECT g.src FROM (SELECT src FROM M[j] WHERE dest <> 'x') AS g GROUP BY g.src HAVING count(*) > 1) AS q ON xxhash64(g.src) = xxhash64(q.src) AND least(TRUE, g.src <=> q.src)
       UNION ALL
       SELECT src, NULL, runs FROM Mixed_runs[j - 1] AS g
-      LEFT SEMI JOIN (SELECT g.src FROM (SELECT src FROM M[j] WHERE dest <> 'x') AS g GROUP BY g.src HAVING count(*) > 1) AS q ON g.src <=> q.src)
+      LEFT SEMI JOIN (SELECT g.src FROM (SELECT src FROM M[j] WHERE dest <> 'x') AS g GROUP BY g.src HAVING count(*) > 1) AS q ON xxhash64(g.src) = xxhash64(q.src) AND least(TRUE, g.src <=> q.src))
     GROUP BY src
   )
   WHERE size(rows) > 0

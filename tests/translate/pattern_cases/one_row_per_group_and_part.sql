@@ -22,7 +22,7 @@ INITIALIZE View1_runs[i] AS
   FROM (
     SELECT src, dest, array_sort(collect_list(x)) AS rows
     FROM (SELECT g.src, g.dest, g.x AS x FROM (SELECT src, dest, named_struct('o1', ts, 'loss_bigint', CAST(loss AS BIGINT), 'is_a', loss > 10) AS x FROM M[i]) AS g
-      LEFT SEMI JOIN (SELECT src, dest FROM M[i] WHERE loss > 10) AS q ON g.src <=> q.src AND g.dest <=> q.dest)
+      LEFT SEMI JOIN (SELECT src, dest FROM M[i] WHERE loss > 10) AS q ON xxhash64(g.src, g.dest) = xxhash64(q.src, q.dest) AND least(TRUE, g.src <=> q.src, g.dest <=> q.dest))
     GROUP BY src, dest
   )
 UPDATE View1_runs[j] AS
@@ -38,7 +38,7 @@ UPDATE View1_runs[j] AS
         THEN named_struct('state', 1, 'count_rows', CAST(1 AS BIGINT), 'sum_loss', x.loss_bigint)
       END AS r
     FROM (SELECT src, dest, CAST(loss AS BIGINT) AS loss_bigint FROM M[j] WHERE loss > 10) AS x
-      LEFT JOIN View1_runs[j - 1] AS r ON x.src <=> r.src AND x.dest <=> r.dest
+      LEFT JOIN View1_runs[j - 1] AS r ON xxhash64(x.src, x.dest) = xxhash64(r.src, r.dest) AND least(TRUE, x.src <=> r.src, x.dest <=> r.dest)
   ) WHERE r IS NOT NULL
 PARTITION LENGTH 60 KEY (src, dest);
 

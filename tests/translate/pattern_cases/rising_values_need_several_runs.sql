@@ -39,8 +39,8 @@ UPDATE Rising_runs[j] AS
         WHEN q IS NULL OR exists(kept, k -> (k.state = q.state AND q.state = 1 AND k.count_b_loss <=> q.count_b_loss AND k.last_a_loss <=> q.last_a_loss AND k.sum_b_loss <=> q.sum_b_loss) OR (k.state = q.state AND q.state = 2 AND k.count_b_loss <=> q.count_b_loss AND k.first_b_loss <=> q.first_b_loss AND k.last_a_loss <=> q.last_a_loss AND k.last_b_loss <=> q.last_b_loss AND k.sum_b_loss <=> q.sum_b_loss)) THEN kept
         ELSE array_append(kept, q) END)))), q -> size(q.runs) > 0))
   FROM (SELECT src, loss AS loss, CAST(loss AS DOUBLE) AS loss_double FROM M[j]) AS x
-      LEFT ANTI JOIN (SELECT g.src FROM (SELECT src FROM M[j]) AS g GROUP BY g.src HAVING count(*) > 1) AS q ON x.src <=> q.src
-      LEFT JOIN Rising_runs[j - 1] AS r ON x.src <=> r.src
+      LEFT ANTI JOIN (SELECT g.src FROM (SELECT src FROM M[j]) AS g GROUP BY g.src HAVING count(*) > 1) AS q ON xxhash64(x.src) = xxhash64(q.src) AND least(TRUE, x.src <=> q.src)
+      LEFT JOIN Rising_runs[j - 1] AS r ON xxhash64(x.src) = xxhash64(r.src) AND least(TRUE, x.src <=> r.src)
   UNION ALL
   SELECT src, inline(filter(array(named_struct('runs', aggregate(rows, coalesce(before, array()),
     (runs, x) -> aggregate(
@@ -58,10 +58,10 @@ UPDATE Rising_runs[j] AS
     SELECT src, array_sort(collect_list(x)) AS rows, any_value(runs, TRUE) AS before
     FROM (
       SELECT g.src, g.x AS x, NULL AS runs FROM (SELECT src, named_struct('o1', ts, 'loss', loss, 'loss_double', CAST(loss AS DOUBLE)) AS x FROM M[j]) AS g
-      LEFT SEMI JOIN (SELECT g.src FROM (SELECT src FROM M[j]) AS g GROUP BY g.src HAVING count(*) > 1) AS q ON g.src <=> q.src
+      LEFT SEMI JOIN (SELECT g.src FROM (SELECT src FROM M[j]) AS g GROUP BY g.src HAVING count(*) > 1) AS q ON xxhash64(g.src) = xxhash64(q.src) AND least(TRUE, g.src <=> q.src)
       UNION ALL
       SELECT src, NULL, runs FROM Rising_runs[j - 1] AS g
-      LEFT SEMI JOIN (SELECT g.src FROM (SELECT src FROM M[j]) AS g GROUP BY g.src HAVING count(*) > 1) AS q ON g.src <=> q.src)
+      LEFT SEMI JOIN (SELECT g.src FROM (SELECT src FROM M[j]) AS g GROUP BY g.src HAVING count(*) > 1) AS q ON xxhash64(g.src) = xxhash64(q.src) AND least(TRUE, g.src <=> q.src))
     GROUP BY src
   )
   WHERE size(rows) > 0

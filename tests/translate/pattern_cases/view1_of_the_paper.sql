@@ -22,7 +22,7 @@ INITIALIZE View1_runs[i] AS
   FROM (
     SELECT src, dest, array_sort(collect_list(x)) AS rows
     FROM (SELECT g.src, g.dest, g.x AS x FROM (SELECT src, dest, named_struct('o1', ts, 'loss_bigint', CAST(loss AS BIGINT), 'is_a', loss > 10) AS x FROM M[i]) AS g
-      LEFT SEMI JOIN (SELECT src, dest FROM M[i] WHERE loss > 10) AS q ON g.src <=> q.src AND g.dest <=> q.dest)
+      LEFT SEMI JOIN (SELECT src, dest FROM M[i] WHERE loss > 10) AS q ON xxhash64(g.src, g.dest) = xxhash64(q.src, q.dest) AND least(TRUE, g.src <=> q.src, g.dest <=> q.dest))
     GROUP BY src, dest
   )
 UPDATE View1_runs[j] AS
@@ -39,8 +39,8 @@ UPDATE View1_runs[j] AS
       END AS r
     FROM (SELECT src, dest, CAST(loss AS BIGINT) AS loss_bigint FROM M[j] WHERE loss > 10) AS x
       LEFT ANTI JOIN (SELECT g.src, g.dest FROM (SELECT src, dest FROM M[j]) AS g
-      LEFT SEMI JOIN (SELECT src, dest FROM M[j] WHERE loss > 10) AS q ON g.src <=> q.src AND g.dest <=> q.dest GROUP BY g.src, g.dest HAVING count(*) > 1) AS q ON x.src <=> q.src AND x.dest <=> q.dest
-      LEFT JOIN View1_runs[j - 1] AS r ON x.src <=> r.src AND x.dest <=> r.dest
+      LEFT SEMI JOIN (SELECT src, dest FROM M[j] WHERE loss > 10) AS q ON xxhash64(g.src, g.dest) = xxhash64(q.src, q.dest) AND least(TRUE, g.src <=> q.src, g.dest <=> q.dest) GROUP BY g.src, g.dest HAVING count(*) > 1) AS q ON xxhash64(x.src, x.dest) = xxhash64(q.src, q.dest) AND least(TRUE, x.src <=> q.src, x.dest <=> q.dest)
+      LEFT JOIN View1_runs[j - 1] AS r ON xxhash64(x.src, x.dest) = xxhash64(r.src, r.dest) AND least(TRUE, x.src <=> r.src, x.dest <=> r.dest)
   ) WHERE r IS NOT NULL
   UNION ALL
   SELECT src, dest, inline(array_compact(array(aggregate(rows, before,
@@ -59,11 +59,11 @@ UPDATE View1_runs[j] AS
     FROM (
       SELECT g.src, g.dest, g.x AS x, NULL AS r FROM (SELECT src, dest, named_struct('o1', ts, 'loss_bigint', CAST(loss AS BIGINT), 'is_a', loss > 10) AS x FROM M[j]) AS g
       LEFT SEMI JOIN (SELECT g.src, g.dest FROM (SELECT src, dest FROM M[j]) AS g
-      LEFT SEMI JOIN (SELECT src, dest FROM M[j] WHERE loss > 10) AS q ON g.src <=> q.src AND g.dest <=> q.dest GROUP BY g.src, g.dest HAVING count(*) > 1) AS q ON g.src <=> q.src AND g.dest <=> q.dest
+      LEFT SEMI JOIN (SELECT src, dest FROM M[j] WHERE loss > 10) AS q ON xxhash64(g.src, g.dest) = xxhash64(q.src, q.dest) AND least(TRUE, g.src <=> q.src, g.dest <=> q.dest) GROUP BY g.src, g.dest HAVING count(*) > 1) AS q ON xxhash64(g.src, g.dest) = xxhash64(q.src, q.dest) AND least(TRUE, g.src <=> q.src, g.dest <=> q.dest)
       UNION ALL
       SELECT src, dest, NULL, named_struct('state', state, 'count_rows', count_rows, 'sum_loss', sum_loss) FROM View1_runs[j - 1] AS g
       LEFT SEMI JOIN (SELECT g.src, g.dest FROM (SELECT src, dest FROM M[j]) AS g
-      LEFT SEMI JOIN (SELECT src, dest FROM M[j] WHERE loss > 10) AS q ON g.src <=> q.src AND g.dest <=> q.dest GROUP BY g.src, g.dest HAVING count(*) > 1) AS q ON g.src <=> q.src AND g.dest <=> q.dest)
+      LEFT SEMI JOIN (SELECT src, dest FROM M[j] WHERE loss > 10) AS q ON xxhash64(g.src, g.dest) = xxhash64(q.src, q.dest) AND least(TRUE, g.src <=> q.src, g.dest <=> q.dest) GROUP BY g.src, g.dest HAVING count(*) > 1) AS q ON xxhash64(g.src, g.dest) = xxhash64(q.src, q.dest) AND least(TRUE, g.src <=> q.src, g.dest <=> q.dest))
     GROUP BY src, dest
   )
   WHERE size(rows) > 0

@@ -37,8 +37,8 @@ UPDATE V_runs[j] AS
         WHEN q IS NULL OR exists(kept, k -> (k.state IN (1, 2) AND q.state = 1 AND k.last_start_x <=> q.last_start_x) OR (k.state = q.state AND q.state = 2 AND k.last_start_x <=> q.last_start_x)) THEN kept
         ELSE array_append(kept, q) END)))), q -> size(q.runs) > 0))
   FROM (SELECT state AS group_state, CAST(x AS DECIMAL(20, 2)) AS x_decimal_20_2, x AS x_2, `order` AS order_2, `order` > 1 AS is_start FROM S[j]) AS x
-      LEFT ANTI JOIN (SELECT g.group_state FROM (SELECT state AS group_state FROM S[j]) AS g GROUP BY g.group_state HAVING count(*) > 1) AS q ON x.group_state <=> q.group_state
-      LEFT JOIN V_runs[j - 1] AS r ON x.group_state <=> r.group_state
+      LEFT ANTI JOIN (SELECT g.group_state FROM (SELECT state AS group_state FROM S[j]) AS g GROUP BY g.group_state HAVING count(*) > 1) AS q ON xxhash64(x.group_state) = xxhash64(q.group_state) AND least(TRUE, x.group_state <=> q.group_state)
+      LEFT JOIN V_runs[j - 1] AS r ON xxhash64(x.group_state) = xxhash64(r.group_state) AND least(TRUE, x.group_state <=> r.group_state)
   UNION ALL
   SELECT group_state, inline(filter(array(named_struct('runs', aggregate(rows, coalesce(before, array()),
     (runs, x) -> aggregate(
@@ -55,10 +55,10 @@ UPDATE V_runs[j] AS
     SELECT group_state, array_sort(collect_list(x)) AS rows, any_value(runs, TRUE) AS before
     FROM (
       SELECT g.group_state, g.x AS x, NULL AS runs FROM (SELECT state AS group_state, named_struct('o1', ts, 'x_decimal_20_2', CAST(x AS DECIMAL(20, 2)), 'x_2', x, 'order_2', `order`, 'is_start', `order` > 1) AS x FROM S[j]) AS g
-      LEFT SEMI JOIN (SELECT g.group_state FROM (SELECT state AS group_state FROM S[j]) AS g GROUP BY g.group_state HAVING count(*) > 1) AS q ON g.group_state <=> q.group_state
+      LEFT SEMI JOIN (SELECT g.group_state FROM (SELECT state AS group_state FROM S[j]) AS g GROUP BY g.group_state HAVING count(*) > 1) AS q ON xxhash64(g.group_state) = xxhash64(q.group_state) AND least(TRUE, g.group_state <=> q.group_state)
       UNION ALL
       SELECT group_state, NULL, runs FROM V_runs[j - 1] AS g
-      LEFT SEMI JOIN (SELECT g.group_state FROM (SELECT state AS group_state FROM S[j]) AS g GROUP BY g.group_state HAVING count(*) > 1) AS q ON g.group_state <=> q.group_state)
+      LEFT SEMI JOIN (SELECT g.group_state FROM (SELECT state AS group_state FROM S[j]) AS g GROUP BY g.group_state HAVING count(*) > 1) AS q ON xxhash64(g.group_state) = xxhash64(q.group_state) AND least(TRUE, g.group_state <=> q.group_state))
     GROUP BY group_state
   )
   WHERE size(rows) > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import random
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -76,9 +77,11 @@ def measure(
     pinned: int = 0,
     prepare: Callable[[int], object] | None = None,
 ) -> dict[str, Timing]:
-    """Time all contestants in each round, one after the other, beginning with another one each time.
+    """Time all contestants in each round, one after the other, in another order each time.
 
-    The first `pinned` of them always come first, because the others build on them. `prepare` goes before each round, untimed.
+    Whoever comes right after the round was prepared, or after someone who has used all memory, is slower for it: the orders are
+    shuffled, the same way whenever this runs. The first `pinned` of them always come first, because the others build on them.
+    `prepare` goes before each round, untimed.
     """
     names = list(contestants)
     seconds: dict[str, list[float]] = {name: [] for name in names}
@@ -86,8 +89,8 @@ def measure(
         if prepare is not None:
             prepare(item)
         others = names[pinned:]
-        shift = number % max(1, len(others))
-        for name in names[:pinned] + others[shift:] + others[:shift]:
+        random.Random(number).shuffle(others)
+        for name in names[:pinned] + others:
             gc.collect()
             with stopwatch(seconds[name]):
                 contestants[name](item)

@@ -29,7 +29,7 @@ HEAD = """# Benchmarks
 What updates cost, against what one would use instead. Everything here is made by `make bench`, or `make bench FULL=1` (the papers' sizes), from
 `bench/results/*.json`, which has every single timing and how long the experiment took. `python -m bench patterns` runs one experiment.
 
-The contestants at one size are timed in turns, in the same rounds of the same run, each round beginning with another one, on the same files. Before
+The contestants at one size are timed in turns, in the same rounds of the same run, each round in another order, on the same files. Before
 and after, it is checked that they have the same rows as answer. A ratio is the median of the ratios of the rounds, with the quartiles behind it.
 What is marked "(again)" is timed twice in each round: how far it is from itself is noise. Different sizes of parts and of catalogs are measured one after
 the other, so ratios between them have the noise of the machine in them.

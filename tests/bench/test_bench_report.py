@@ -24,8 +24,18 @@ def test_contestants_take_turns_and_the_pinned_one_comes_first() -> None:
     seen: list[str] = []
     contestants = {name: (lambda number, name=name: seen.append(f"{name}{number}")) for name in "pab"}
     timings = measure(contestants, [7, 8], pinned=1, prepare=lambda number: seen.append(f"prepare{number}"))
-    assert seen == ["prepare7", "p7", "a7", "b7", "prepare8", "p8", "b8", "a8"]
+    assert [seen[:2], seen[4:6]] == [["prepare7", "p7"], ["prepare8", "p8"]]
+    assert [sorted(seen[2:4]), sorted(seen[6:])] == [["a7", "b7"], ["a8", "b8"]]
     assert {name: len(timing.seconds) for name, timing in timings.items()} == {"p": 2, "a": 2, "b": 2}
+
+
+def test_no_contestant_always_follows_the_same_one() -> None:
+    orders: list[list[str]] = [[] for _ in range(7)]
+    names = [chr(ord("a") + number) for number in range(20)]
+    measure({name: (lambda number, name=name: orders[number].append(name)) for name in names}, range(7))
+    followed = {name: {order[order.index(name) - 1] for order in orders} for name in names}
+    assert all(sorted(order) == names for order in orders)
+    assert all(len(before) >= 4 for before in followed.values())
 
 
 @pytest.mark.parametrize("strategy", ["delta", "prefix", "dyadic", "merge"])

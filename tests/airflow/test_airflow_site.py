@@ -241,7 +241,9 @@ def start_python(program: str) -> Iterator[subprocess.Popen[str]]:
     # Tests that run in the background of a shell, or by nohup, inherit that signals are ignored.
     heeding = "import signal\nfor number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):\n    "
     heeding += "signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)\n"
-    process = subprocess.Popen([sys.executable, "-c", heeding + program], stdout=subprocess.PIPE, text=True, cwd=project)
+    process = subprocess.Popen(
+        [sys.executable, "-c", heeding + program], stdout=subprocess.PIPE, text=True, cwd=project
+    )
     try:
         yield process
     finally:

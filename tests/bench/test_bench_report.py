@@ -95,4 +95,7 @@ def test_the_report_is_made_from_the_saved_results(tmp_path: Path, monkeypatch: 
 def test_a_small_catalog_is_filled_and_timed_on_both_databases() -> None:
     """The one experiment without Spark, as a whole: it makes its own entries in the catalog's tables, which others change."""
     result = catalog_scale.run(views=4, sizes=(150, 200), repeats=1)
-    assert [figure.title for figure in result.figures] == ["Catalog in SQLite, 4 views", "Catalog in PostgreSQL, 4 views"]
+    assert [figure.title for figure in result.figures] == [
+        "Catalog in SQLite, 4 views",
+        "Catalog in PostgreSQL, 4 views",
+    ]

@@ -20,6 +20,9 @@ Kind = Literal["stream", "dimension", "view"]
 Rule = Literal["initialize", "update"]
 LateAction = Literal["refresh", "quarantine", "ignore"]
 
+# A column with such a name is a view's own: the view can read it in its past, and nobody else sees it.
+OWN_PREFIX = "__own_"
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -27,6 +30,10 @@ class Column:
 
     name: str
     type: str
+
+    @property
+    def is_own(self) -> bool:
+        return fold(self.name).startswith(OWN_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +179,15 @@ class Definition:
         if self.initialize is None or self.update is None:
             return ()
         return tuple(dict.fromkeys((*self.initialize.dimensions, *self.update.dimensions)))
+
+    @property
+    def shown_columns(self) -> tuple[Column, ...]:
+        """The columns that other views and people see."""
+        return tuple(column for column in self.columns if not column.is_own)
+
+    def columns_for(self, reader: str) -> tuple[Column, ...]:
+        """The columns that a view sees which reads this table or view."""
+        return self.columns if fold(reader) == fold(self.name) else self.shown_columns
 
     def with_columns(self, columns: tuple[Column, ...]) -> Definition:
         return replace(self, columns=columns)

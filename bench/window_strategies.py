@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 # How many blocks of the dyadic strategy make the next larger one.
-FANOUT = 4
+FANOUT = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def _prefix(window: int, number: int) -> list[Combine]:
 
 def _dyadic(window: int, number: int) -> list[Combine]:
     steps, size = [], 1
-    while size * FANOUT <= window:
+    while 2 * size * FANOUT <= window:
         if number - size * FANOUT + 1 >= 0:
             smaller = [_block(size, number - size * back) for back in range(FANOUT)]
             steps.append(Combine(_block(size * FANOUT, number), smaller))

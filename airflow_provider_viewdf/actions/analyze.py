@@ -10,7 +10,7 @@ from airflow_provider_viewdf.actions.refusals import Place, explain_refusal, fin
 from airflow_provider_viewdf.actions.workbench import Workbench, dimension_table
 from airflow_provider_viewdf.compiler import CompiledPart, compile_part
 from airflow_provider_viewdf.compiler.widening import can_widen
-from airflow_provider_viewdf.definitions import Column, Definition, Rule, fold
+from airflow_provider_viewdf.definitions import OWN_PREFIX, Column, Definition, Rule, fold
 from airflow_provider_viewdf.engine.engine import Engine, InputTable
 from airflow_provider_viewdf.errors import (
     DefinitionError,
@@ -84,7 +84,7 @@ def _analyze(
     try:
         return engine.analyze(
             compiled.sql,
-            empty_inputs(compiled, definitions),
+            empty_inputs(definition, compiled, definitions),
             [dimension_table(definitions[fold(name)]) for name in compiled.dimensions],
         )
     except QueryRefusedError as error:
@@ -94,9 +94,11 @@ def _analyze(
         raise _explain(error, person, rule, script) from None
 
 
-def empty_inputs(compiled: CompiledPart, definitions: Mapping[str, Definition]) -> list[InputTable]:
+def empty_inputs(
+    definition: Definition, compiled: CompiledPart, definitions: Mapping[str, Definition]
+) -> list[InputTable]:
     return [
-        InputTable(item.name, definitions[fold(item.table)].columns, (), item.has_part_column)
+        InputTable(item.name, definitions[fold(item.table)].columns_for(definition.name), (), item.has_part_column)
         for item in compiled.inputs
     ]
 
@@ -109,7 +111,7 @@ def _written_by_a_person(definition: Definition, definitions: Mapping[str, Defin
 def _refuse_piece(engine: Engine, definitions: Mapping[str, Definition], definition: Definition, script: str) -> None:
     """Raise an error about the piece of a pattern query that is wrong, if it can be found."""
     for piece in definition.translation.pieces if definition.translation is not None else ():
-        table = InputTable(PIECES_SOURCE, definitions[fold(piece.source)].columns, (), has_part_column=True)
+        table = InputTable(PIECES_SOURCE, definitions[fold(piece.source)].shown_columns, (), has_part_column=True)
         place = find_words(re.escape(piece.written), *_find_statement(definition, script))
         try:
             columns = engine.analyze(piece.sql, [table], [])
@@ -147,7 +149,7 @@ def _check_names(definition: Definition, columns: tuple[Column, ...], script: st
     for column in columns:
         key = fold(column.name)
         place = _find_name(column.name, definition, script)
-        if key in RESERVED or key.startswith("__"):
+        if key in RESERVED or (key.startswith("__") and not column.is_own):
             raise DefinitionError(
                 f"{definition.name} cannot have a column named {column.name}: the name is reserved; "
                 "give it another with AS.",
@@ -164,6 +166,12 @@ def _check_names(definition: Definition, columns: tuple[Column, ...], script: st
                 **place,
             )
         seen.add(key)
+    if all(column.is_own for column in columns):
+        raise DefinitionError(
+            f"{definition.name} has no column that others can see, since the names of all begin with {OWN_PREFIX}; "
+            "give one of them another name with AS.",
+            **_find_rule("initialize", definition, script),
+        )
 
 
 def _check_update(definition: Definition, columns: tuple[Column, ...], script: str) -> None:

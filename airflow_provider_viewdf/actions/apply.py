@@ -8,9 +8,12 @@ from datetime import UTC, datetime
 
 from airflow_provider_viewdf.actions.analyze import analyze_views
 from airflow_provider_viewdf.actions.changed_views import (
+    BEGINS_LATER,
     COLUMNS_CHANGED,
     Choice,
+    Fate,
     decide_fate,
+    find_begun_later,
     find_effect,
     refuse_change,
 )
@@ -26,6 +29,7 @@ from airflow_provider_viewdf.errors import ChangedDefinitionError, ConflictError
 from airflow_provider_viewdf.fail_points import reach
 from airflow_provider_viewdf.language import has_window, is_same_text, parse_drops, parse_script, read_texts
 from airflow_provider_viewdf.parts import PartSet
+from airflow_provider_viewdf.planning import Bounds, Snapshot
 from airflow_provider_viewdf.planning.causes import explain_groups
 from airflow_provider_viewdf.reports import ApplyPreview
 from airflow_provider_viewdf.versions import DefinitionRecord
@@ -135,6 +139,7 @@ def _prepare(
         _check_others(definitions, new)
     analyzed = analyze_views(bench, definitions, new, sql)
     refuse_outdated_translations(known, definitions, analyzed, {fold(item.name) for item in applied})
+    bounds = Bounds(Snapshot({**definitions, **analyzed}, existing, starts=known.starts, archived=archived))
     fates = {
         # A helper view that changes because it serves other views now is nobody's choice: it is made anew.
         key: decide_fate(
@@ -142,10 +147,14 @@ def _prepare(
             item,
             existing.get(key, PartSet()),
             choice if key in changed or not item.helper_of else Choice("restate"),
+            first=bounds.first(key) if item.kind == "view" else None,
+            is_sliding=_is_sliding(item, definitions),
         )
         for key, item in analyzed.items()
         if key in known.definitions and _is_different(item, known.definitions[key])
     }
+    later = find_begun_later(definitions, existing, bounds, fates, choice)
+    fates |= {key: Fate("drop", due=existing[key]) for key in later}
     names = {fold(item.name) for item in new}
     at = datetime.now(UTC)
     changes = [
@@ -160,11 +169,13 @@ def _prepare(
             for key, item in analyzed.items()
             if key in names or item.columns != known.definitions[key].columns
         ),
+        *(DefinitionChange(known.records[key], "drop") for key in later),
         *_earlier_starts(applied, new, known, start, at),
         *(DefinitionChange(known.records[key], "remove") for key in gone),
         *release_helpers(dropped, gone, known),
     ]
-    due = [(key, fate.due, REASON if key in names else COLUMNS_CHANGED) for key, fate in fates.items()]
+    reasons = {**dict.fromkeys(names, REASON), **dict.fromkeys(later, BEGINS_LATER)}
+    due = [(key, fate.due, reasons.get(key, COLUMNS_CHANGED)) for key, fate in fates.items()]
     # Dropped parts are no longer archived either.
     still_archived = {
         key: before for key, before in archived.items() if key not in fates or fates[key].effect != "drop"
@@ -179,6 +190,15 @@ def _prepare(
         lines=tuple(explain_groups(groups, definitions)),
     )
     return _Prepared(known, [fold(item.name) for item in applied if not item.helper_of], analyzed, changes, preview)
+
+
+def _is_sliding(item: Definition, definitions: Mapping[str, Definition]) -> bool:
+    """Whether a view keeps the state of windows from part to part, for itself or for those that it was generated for."""
+    owners = [definitions[fold(name)] for name in _persons_names(item) if fold(name) in definitions]
+    is_of_window = any(
+        "strategy" in dict(owner.translation.choices) for owner in owners if owner.translation is not None
+    )
+    return is_of_window and any(fold(reference.table) == fold(item.name) for reference in item.references)
 
 
 def _is_different(after: Definition, before: Definition) -> bool:

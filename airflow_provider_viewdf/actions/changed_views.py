@@ -19,6 +19,7 @@ from airflow_provider_viewdf.versions import StaleRange
 Changed = Literal["refuse", "restate", "forward"]
 
 COLUMNS_CHANGED = "the columns of what it reads changed"
+BEGINS_LATER = "what it reads begins later now"
 RESTATE = 'changed="restate" (viewdf apply --restate)'
 
 
@@ -49,19 +50,48 @@ class Fate:
     due: PartSet = field(default_factory=PartSet)
 
 
-def decide_fate(before: Definition, after: Definition, existing: PartSet, choice: Choice) -> Fate:
-    """Of the parts of a view whose definition, or whose columns, have changed."""
+def decide_fate(
+    before: Definition,
+    after: Definition,
+    existing: PartSet,
+    choice: Choice,
+    *,
+    first: int | None = None,
+    is_sliding: bool = False,
+) -> Fate:
+    """Of the parts of a view whose definition, or whose columns, have changed.
+
+    `first` is its first part by the new definition. `is_sliding`: its parts follow from the one before by adding what enters
+    a window and taking away what leaves it.
+    """
     if not existing:
         return Fate()
     if choice.changed != "forward":
         begin = None if choice.restate_from is None else after.partitioning.index_at(choice.restate_from)
         if begin is None or begin <= existing.first or before.length_seconds != after.length_seconds:
-            return Fate("stale" if _has_same_layout(before, after) else "drop", due=existing)
-        _check_compatible(before, after, f"its parts before {after.describe_part(begin)}")
+            # What lies before the first part would stay what it was, since nothing computes it any more.
+            begins_later = first is not None and first > existing.first
+            return Fate("stale" if _has_same_layout(before, after) and not begins_later else "drop", due=existing)
+        _check_compatible(before, after, f"its parts before {after.describe_part(begin)}", is_sliding)
         span = PartRange(begin, LATEST)
         return Fate("keep", (StaleRange(after.name, span, REASON),), existing & PartSet((span,)))
-    _check_compatible(before, after, "its old parts")
+    _check_compatible(before, after, "its old parts", is_sliding)
     return Fate()
+
+
+def find_begun_later(
+    definitions: Mapping[str, Definition],
+    existing: Mapping[str, PartSet],
+    bounds: Bounds,
+    fates: Mapping[str, Fate],
+    choice: Choice,
+) -> list[str]:
+    """Views that stay as they are defined, but read others that now begin later, and so would keep parts made of nothing."""
+    if not fates or choice != Choice("restate"):
+        return []
+    candidates = [key for key, item in definitions.items() if item.kind == "view" and existing.get(key)]
+    firsts = {key: bounds.first(key) for key in candidates if key not in fates}
+    return [key for key, first in firsts.items() if first is not None and first > existing[key].first]
 
 
 def _has_same_layout(before: Definition, after: Definition) -> bool:
@@ -73,7 +103,7 @@ def _has_same_layout(before: Definition, after: Definition) -> bool:
     )
 
 
-def _check_compatible(before: Definition, after: Definition, kept: str) -> None:
+def _check_compatible(before: Definition, after: Definition, kept: str, is_sliding: bool) -> None:
     """Refuse to leave parts that could not be read together with new ones."""
     name = f"{after.name}, a helper view of {after.helper_of}," if after.helper_of else after.name
     remedy = f"Restate every part with {RESTATE}, or define a view of another name; nothing was changed."
@@ -94,6 +124,12 @@ def _check_compatible(before: Definition, after: Definition, kept: str) -> None:
         raise ChangedDefinitionError(
             f"{name} reads its own past, and its columns change from ({lists[0]}) to ({lists[1]}), so {kept} cannot stay. "
             f"{remedy}"
+        )
+
+    if is_sliding and before.references != after.references:
+        raise ChangedDefinitionError(
+            f"{name} goes on from the state of its last part, which is that of another window or of other rows, so {kept} "
+            f"cannot stay. {remedy}"
         )
 
 

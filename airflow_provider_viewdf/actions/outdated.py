@@ -32,7 +32,7 @@ def refuse_outdated_translations(
 
 def _describe(item: Definition) -> tuple[object, ...]:
     """What a translation may rely on."""
-    columns = tuple((fold(column.name), column.type) for column in item.columns)
+    columns = tuple((fold(column.name), column.type) for column in item.shown_columns)
     unique = {fold(name) for name in item.unique}
     return (columns, fold(item.ordered), unique, item.length_seconds)
 

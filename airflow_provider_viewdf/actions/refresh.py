@@ -225,7 +225,7 @@ def _compute(bench: Workbench, known: Known, agenda: Agenda, step: Step, task: _
     try:
         digest = bench.open_engine().compute(
             task.compiled.sql,
-            input_tables(bench, task.compiled, known.definitions, task.versions),
+            input_tables(bench, step.view, task.compiled, known.definitions, task.versions),
             [dimension_table(known.find(name)) for name in task.compiled.dimensions],
             definition.columns,
             location,
@@ -290,9 +290,13 @@ def make_publication(
 
 
 def input_tables(
-    bench: Workbench, compiled: CompiledPart, definitions: Mapping[str, Definition], versions: Sequence[PartVersion]
+    bench: Workbench,
+    view: str,
+    compiled: CompiledPart,
+    definitions: Mapping[str, Definition],
+    versions: Sequence[PartVersion],
 ) -> list[InputTable]:
-    """The inputs of a compiled statement, over the files of these versions. Each part must be among them."""
+    """The inputs of a view's compiled statement, over the files of these versions. Each part must be among them."""
     by_part = {(fold(version.table), version.index): version for version in versions}
     tables = []
     for item in compiled.inputs:
@@ -304,7 +308,9 @@ def input_tables(
                     "Nothing was written; refresh again."
                 )
         found = [by_part[key, index] for index in item.parts]
-        tables.append(input_table(bench, definitions[key], item.name, found, has_part_column=item.has_part_column))
+        has_part_column = item.has_part_column
+        table = input_table(bench, definitions[key], item.name, found, has_part_column=has_part_column, reader=view)
+        tables.append(table)
     return tables
 
 

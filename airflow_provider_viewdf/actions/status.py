@@ -30,7 +30,7 @@ def _describe(
     reader: CatalogReader, known: Known, snapshot: Snapshot, bounds: Bounds, definition: Definition
 ) -> TableStatus:
     key = fold(definition.name)
-    columns = tuple((column.name, column.type) for column in definition.columns)
+    columns = tuple((column.name, column.type) for column in definition.shown_columns)
     if not definition.is_partitioned:
         empty = PartSet()
         return TableStatus(definition.name, definition.kind, 0, columns, empty, empty, empty, (), 0, 0, None)

@@ -105,7 +105,7 @@ def _compute(run: _Run, bounds: Bounds, definition: Definition, index: int, rule
     location = f"{run.scratch}/{definition.name}/{index}/v1"
     digest = run.bench.open_engine().compute(
         compiled.sql,
-        input_tables(run.bench, compiled, run.known.definitions, versions),
+        input_tables(run.bench, definition.name, compiled, run.known.definitions, versions),
         [dimension_table(run.known.find(name)) for name in compiled.dimensions],
         definition.columns,
         location,

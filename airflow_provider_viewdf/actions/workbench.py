@@ -179,9 +179,15 @@ def dimension_table(definition: Definition, name: str | None = None) -> Dimensio
 
 
 def input_table(
-    bench: Workbench, definition: Definition, name: str, versions: Sequence[PartVersion], *, has_part_column: bool
+    bench: Workbench,
+    definition: Definition,
+    name: str,
+    versions: Sequence[PartVersion],
+    *,
+    has_part_column: bool,
+    reader: str = "",
 ) -> InputTable:
-    """A temporary view over the files of part versions, of the warehouse or of an external stream."""
+    """A temporary view over the files of part versions, of the warehouse or of an external stream, for a view that reads it."""
     from airflow_provider_viewdf.engine.engine import InputTable
 
     lost = PartSet.of_indexes(version.index for version in versions if version.is_lost)
@@ -204,4 +210,4 @@ def input_table(
             resolve_template(definition, bench.files),
             definition.length_seconds,
         )
-    return InputTable(name, definition.columns, locations, has_part_column, external)
+    return InputTable(name, definition.columns_for(reader), locations, has_part_column, external)

@@ -120,7 +120,7 @@ def apply(
         for definition in wh.apply(
             _read(script), changed=changed, restate_from=restate_from, start=start, on_preview=_tell_preview
         ):
-            columns = ", ".join(f"{column.name} {column.type}" for column in definition.columns)
+            columns = ", ".join(f"{column.name} {column.type}" for column in definition.shown_columns)
             messages.print(f"{definition.name} ({columns})")
 
 

@@ -183,7 +183,7 @@ class _BatchWriter:
         read = read_of(table)
         number = self._references.index(table.reference)
         definition = self._definitions[fold(read.table)]
-        columns = [f"__t.{_quote(column.name)}" for column in definition.columns]
+        columns = [f"__t.{_quote(column.name)}" for column in definition.shown_columns]
         if id(table) in self._compilation.with_part_columns:
             columns += [
                 f"__t.{PART}",

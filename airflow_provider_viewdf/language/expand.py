@@ -185,7 +185,7 @@ class _Sources:
             definition.name,
             definition.kind,
             definition.length_seconds,
-            definition.columns,
+            definition.shown_columns,
             definition.ordered,
             definition.keys,
             definition.unique,
@@ -203,7 +203,8 @@ class _Sources:
                 return ()
             return self._describe(name, *place_of(table), inside).columns if name not in inside else ()
 
-        return infer_columns(self._parse(item), columns_of)
+        columns = infer_columns(self._parse(item), columns_of)
+        return tuple(column for column in columns if not column.is_own)
 
     def _parse(self, item: Statement) -> exp.Expr:
         if item.initialize is not None:

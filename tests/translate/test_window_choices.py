@@ -221,9 +221,10 @@ def test_a_strategy_that_was_chosen_stays_until_the_text_changes() -> None:
 def test_blocks_cover_a_window_exactly(width: int) -> None:
     covered = [part for size, behind in find_blocks(width) for part in range(behind, behind + size)]
     assert sorted(covered) == list(range(width))
-    # At most three of each size.
-    assert len(find_blocks(width)) <= 3 * ((width.bit_length() + 1) // 2)
-    assert {size for size, _ in find_blocks(width)} <= {4**power for power in range(7)}
+    # At most seven of each size, and fifteen of the largest.
+    sizes = 1 + (width.bit_length() - 1) // 3
+    assert len(find_blocks(width)) <= 7 * sizes + 8
+    assert {size for size, _ in find_blocks(width)} <= {8**power for power in range(5)}
 
 
 @given(

@@ -47,3 +47,28 @@ def test_helper_views_follow_the_choice_for_their_view_and_go_with_it(warehouse:
     assert {item.name: item.owners for item in warehouse.definitions()}[shared] == ("X",)
     warehouse.apply("DROP VIEW X; DROP VIEW P")
     assert [item.name for item in warehouse.definitions()] == ["M"]
+
+
+@pytest.mark.parametrize("having", ["", "HAVING sum(loss) > 0"])
+def test_a_window_does_not_go_on_from_the_state_of_another(warehouse: Warehouse, having: str) -> None:
+    window = f"CREATE VIEW W AS SELECT src, sum(loss) AS total FROM M [WINDOW 4 minutes] GROUP BY src {having};"
+    warehouse.apply(STREAM + window)
+    warehouse.load("M", [measurement(number, 1 + number) for number in range(6)])
+    warehouse.refresh()
+    state = "W_state, a helper view of W," if having else "W"
+    for changed in (window.replace("4 minutes", "5 minutes"), window.replace("GROUP", "WHERE loss > 2 GROUP")):
+        with pytest.raises(ChangedDefinitionError) as refused:
+            warehouse.apply(changed, changed="forward")
+        assert str(refused.value) == (
+            f"{state} goes on from the state of its last part, which is that of another window or of other rows, so its old "
+            'parts cannot stay. Restate every part with changed="restate" (viewdf apply --restate), or define a view of another '
+            "name; nothing was changed."
+        )
+    warehouse.apply("CREATE VIEW Twice AS SELECT 2 * total AS total FROM W")
+    warehouse.refresh()
+    warehouse.apply(window.replace("4 minutes", "5 minutes"), changed="restate")
+    warehouse.refresh()
+    # A window of five minutes has no fourth part, and neither has what reads it.
+    assert [row[0] for row in warehouse.query("SELECT total FROM W ORDER BY PART").collect()] == [15, 20]
+    assert [row[0] for row in warehouse.query("SELECT total FROM Twice ORDER BY PART").collect()] == [30, 40]
+    assert warehouse.verify().is_ok

@@ -63,6 +63,6 @@ def choose_strategy(query: TakenApart, frame: Frame, facts: Facts) -> Choice:
         return Choice("recompute", "almost every row is a group of its own, so aggregating parts first saves nothing.")
     why = f"{possible['delta']}, and " if possible["delta"] else ""
     if frame.width >= DYADIC_WIDTH:
-        many = f"{frame.width} parts are many, so blocks of 4, 16, 64, ... of them are merged in advance"
+        many = f"{frame.width} parts are many, so blocks of 8, 64, 512, ... of them are merged in advance"
         return Choice("dyadic", f"{why}{many}; late rows settle after one window.")
     return Choice("merge", f"{why}{frame.width} parts are few, so their partial aggregates are merged every time.")

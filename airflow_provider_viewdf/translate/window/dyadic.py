@@ -1,6 +1,6 @@
-"""Dyadic: blocks of 4, 16, 64, ... parts that end at each part; a window is made of a few of them.
+"""Dyadic: blocks of 8, 64, 512, ... parts that end at each part; a window is made of a few of them.
 
-Of 4 rather than 2: a block is a part of a view of its own, with a job to make it, and that costs more than to read two parts more.
+Of 8 rather than 2: a block is a part of a view of its own, with a job to make it, which takes as long as reading a dozen parts.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from airflow_provider_viewdf.translate.window.views import (
 )
 
 # How many blocks make the next larger one.
-FANOUT = 4
+FANOUT = 8
 
 
 def find_blocks(width: int) -> list[tuple[int, int]]:
-    """The sizes of the blocks of a window, and how many parts lie behind each: 10 is 4 with none, 4 with 4, 1 with 8, 1 with 9."""
+    """The sizes of the blocks of a window, and how many parts lie behind each: 18 is 8 with none, 8 with 8, 1 with 16, 1 with 17."""
     blocks, behind = [], 0
     for size in reversed(_list_sizes(width)):
         while behind + size <= width:
@@ -35,8 +35,9 @@ def find_blocks(width: int) -> list[tuple[int, int]]:
 
 
 def _list_sizes(width: int) -> list[int]:
+    """A size of which a window has a single block is left out: it would be read as often as it is made."""
     sizes = [1]
-    while sizes[-1] * FANOUT <= width:
+    while 2 * sizes[-1] * FANOUT <= width:
         sizes.append(sizes[-1] * FANOUT)
     return sizes
 

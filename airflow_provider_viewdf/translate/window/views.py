@@ -92,17 +92,18 @@ def rows_of(keys: Sequence[str], states: Sequence[State], table: str, sign: str 
     return f"SELECT {', '.join(outputs)} FROM {table}"
 
 
+def rename(value: str, name: str) -> str:
+    return value if value == name else f"{value} AS {name}"
+
+
 def union(queries: Sequence[str]) -> str:
     inside = "\n      UNION ALL ".join(queries)
     return f"(\n      {inside}) AS parts"
 
 
-def finalize(view: WindowView, table: str) -> str:
-    """The columns of the view from the states of its window. What HAVING drops stays in the helper views."""
-    outputs = [
-        output.value if output.value == quote(output.name) else f"{output.value} AS {quote(output.name)}"
-        for output in view.query.outputs
-    ]
+def finalize(view: WindowView, table: str, more: Sequence[str] = ()) -> str:
+    """The columns of the view from the states of its window, and more. What HAVING drops stays in the helper views."""
+    outputs = [*(rename(output.value, quote(output.name)) for output in view.query.outputs), *more]
     having = f"\n    WHERE {view.query.having}" if view.query.having else ""
     return f"SELECT {join_lines(outputs)}\n    FROM {table}{having}"
 

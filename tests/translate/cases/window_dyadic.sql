@@ -12,33 +12,14 @@ CREATE VIEW S_per_1_minute_by_g AS
     GROUP BY g
   PARTITION LENGTH 60;
 
-CREATE VIEW S_per_1_minute_by_g_block4 AS
-  INITIALIZE S_per_1_minute_by_g_block4[i] AS
+CREATE VIEW S_per_1_minute_by_g_block8 AS
+  INITIALIZE S_per_1_minute_by_g_block8[i] AS
     SELECT g, coalesce(sum(row_count), 0) AS row_count, sum(sum_d) AS sum_d
-    FROM S_per_1_minute_by_g[i - 3 .. i]
+    FROM S_per_1_minute_by_g[i - 7 .. i]
     GROUP BY g
-  UPDATE S_per_1_minute_by_g_block4[j] AS
+  UPDATE S_per_1_minute_by_g_block8[j] AS
     SELECT g, coalesce(sum(row_count), 0) AS row_count, sum(sum_d) AS sum_d
-    FROM S_per_1_minute_by_g[j - 3 .. j]
-    GROUP BY g
-  PARTITION LENGTH 60;
-
-CREATE VIEW S_per_1_minute_by_g_block16 AS
-  INITIALIZE S_per_1_minute_by_g_block16[i] AS
-    SELECT g, coalesce(sum(row_count), 0) AS row_count, sum(sum_d) AS sum_d
-    FROM (
-      SELECT g, row_count, sum_d FROM S_per_1_minute_by_g_block4[i]
-      UNION ALL SELECT g, row_count, sum_d FROM S_per_1_minute_by_g_block4[i - 4]
-      UNION ALL SELECT g, row_count, sum_d FROM S_per_1_minute_by_g_block4[i - 8]
-      UNION ALL SELECT g, row_count, sum_d FROM S_per_1_minute_by_g_block4[i - 12]) AS parts
-    GROUP BY g
-  UPDATE S_per_1_minute_by_g_block16[j] AS
-    SELECT g, coalesce(sum(row_count), 0) AS row_count, sum(sum_d) AS sum_d
-    FROM (
-      SELECT g, row_count, sum_d FROM S_per_1_minute_by_g_block4[j]
-      UNION ALL SELECT g, row_count, sum_d FROM S_per_1_minute_by_g_block4[j - 4]
-      UNION ALL SELECT g, row_count, sum_d FROM S_per_1_minute_by_g_block4[j - 8]
-      UNION ALL SELECT g, row_count, sum_d FROM S_per_1_minute_by_g_block4[j - 12]) AS parts
+    FROM S_per_1_minute_by_g[j - 7 .. j]
     GROUP BY g
   PARTITION LENGTH 60;
 
@@ -52,13 +33,13 @@ CREATE VIEW V AS
     SELECT g AS G, sum_d AS total
     FROM (SELECT g, coalesce(sum(row_count), 0) AS row_count, sum(sum_d) AS sum_d
     FROM (
-      SELECT g, row_count, sum_d FROM S_per_1_minute_by_g_block16[j]
-      UNION ALL SELECT g, row_count, sum_d FROM S_per_1_minute_by_g_block4[j - 16]
-      UNION ALL SELECT g, row_count, sum_d FROM S_per_1_minute_by_g[j - 21 .. j - 20]) AS parts
+      SELECT g, row_count, sum_d FROM S_per_1_minute_by_g_block8[j]
+      UNION ALL SELECT g, row_count, sum_d FROM S_per_1_minute_by_g_block8[j - 8]
+      UNION ALL SELECT g, row_count, sum_d FROM S_per_1_minute_by_g[j - 21 .. j - 16]) AS parts
     GROUP BY g) AS merged
   PARTITION LENGTH 60
 --- notes
 V is over a window of 22 minutes of S (22 parts of 1 minute), full only, sliding by 1 minute.
-Strategy dyadic: sum(d) cannot be subtracted, and 22 parts are many, so blocks of 4, 16, 64, ... of them are merged in advance; late rows settle after one window.
+Strategy dyadic: sum(d) cannot be subtracted, and 22 parts are many, so blocks of 8, 64, 512, ... of them are merged in advance; late rows settle after one window.
 S_per_1_minute_by_g keeps row_count, sum_d of each part; every window over the same rows and keys reads it.
-Further helper views: S_per_1_minute_by_g_block4, S_per_1_minute_by_g_block16.
+Further helper views: S_per_1_minute_by_g_block8.

@@ -10,28 +10,21 @@ CREATE VIEW S_per_1_minute AS
     FROM S[j]
   PARTITION LENGTH 60;
 
-CREATE VIEW V_state AS
-  INITIALIZE V_state[i] AS
-    SELECT coalesce(sum(row_count), 0) AS row_count
-    FROM S_per_1_minute[i - 9 .. i PARTIAL]
-  UPDATE V_state[j] AS
-    SELECT coalesce(sum(row_count), 0) AS row_count
-    FROM (
-      SELECT row_count FROM V_state[j - 1]
-      UNION ALL SELECT row_count FROM S_per_1_minute[j]
-      UNION ALL SELECT -row_count AS row_count FROM S_per_1_minute[j - 10]) AS parts
-  PARTITION LENGTH 60;
-
 CREATE VIEW V AS
   INITIALIZE V[i] AS
     SELECT row_count AS n
-    FROM V_state[i]
+    FROM (SELECT coalesce(sum(row_count), 0) AS row_count
+    FROM S_per_1_minute[i - 9 .. i PARTIAL]) AS state
   UPDATE V[j] AS
     SELECT row_count AS n
-    FROM V_state[j]
+    FROM (SELECT coalesce(sum(row_count), 0) AS row_count
+    FROM (
+      SELECT n AS row_count FROM V[j - 1]
+      UNION ALL SELECT row_count FROM S_per_1_minute[j]
+      UNION ALL SELECT -row_count AS row_count FROM S_per_1_minute[j - 10]) AS parts) AS state
   PARTITION LENGTH 60
 --- notes
 V is over a window of 10 minutes of S (10 parts of 1 minute), also while it fills, sliding by 1 minute.
 Strategy delta: all aggregates are of exact numbers and can be subtracted, so an update adds one part and takes one away, however long the window; late rows settle after one window.
 S_per_1_minute keeps row_count of each part; every window over the same rows and keys reads it.
-Further helper views: V_state.
+V keeps the state of its window in columns that only its own next part reads.

@@ -10,15 +10,6 @@ CREATE VIEW S_per_1_minute AS
     FROM S[j]
   PARTITION LENGTH 60;
 
-CREATE VIEW S_per_1_minute_block4 AS
-  INITIALIZE S_per_1_minute_block4[i] AS
-    SELECT coalesce(sum(row_count), 0) AS row_count, min(min_a) AS min_a
-    FROM S_per_1_minute[i - 3 .. i]
-  UPDATE S_per_1_minute_block4[j] AS
-    SELECT coalesce(sum(row_count), 0) AS row_count, min(min_a) AS min_a
-    FROM S_per_1_minute[j - 3 .. j]
-  PARTITION LENGTH 60;
-
 CREATE VIEW V AS
   INITIALIZE V[i] AS
     SELECT min_a AS least
@@ -27,12 +18,9 @@ CREATE VIEW V AS
   UPDATE V[j] AS
     SELECT min_a AS least
     FROM (SELECT coalesce(sum(row_count), 0) AS row_count, min(min_a) AS min_a
-    FROM (
-      SELECT row_count, min_a FROM S_per_1_minute_block4[j * 3 + 2]
-      UNION ALL SELECT row_count, min_a FROM S_per_1_minute[j * 3 - 4 .. j * 3 - 2]) AS parts) AS merged
+    FROM S_per_1_minute[j * 3 - 4 .. j * 3 + 2]) AS merged
   PARTITION LENGTH 180
 --- notes
 V is over a window of 7 minutes of S (7 parts of 1 minute), full only, sliding by 3 minutes.
 Strategy dyadic: asked for by WITH.
 S_per_1_minute keeps row_count, min_a of each part; every window over the same rows and keys reads it.
-Further helper views: S_per_1_minute_block4.

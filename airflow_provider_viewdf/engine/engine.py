@@ -57,6 +57,9 @@ BATCH_COLUMN = "__batch"
 
 _HASH = "__hash"
 
+# A file of fewer rows is read by a single task, whatever else it is cut into: it has one group of rows.
+_ROWS_PER_FILE = 500_000
+
 # From <table>/<index>/<version>/<file>, so that neither the names above nor their encoding in the URL matter.
 # It is computed for every row, and a regular expression would take longer than all else.
 _PART_OF_FILE = "CAST(substring_index(substring_index(_metadata.file_path, '/', -3), '/', 1) AS BIGINT)"
@@ -303,7 +306,8 @@ class Engine:
                 sources.append(present.where(f"NOT {BATCH_COLUMN} <=> {batch}"))
             rows = sources[0] if len(sources) == 1 else sources[0].unionAll(sources[1])
         with self.cleaning_up(out_location), translated():
-            self.save(rows.repartition(PART_COLUMN).write.partitionBy(PART_COLUMN), out_location)
+            writer = rows.repartition(PART_COLUMN).write.option("maxRecordsPerFile", _ROWS_PER_FILE)
+            self.save(writer.partitionBy(PART_COLUMN), out_location)
 
     def stage_dataframe(
         self, df: DataFrame, columns: tuple[Column, ...], ordered: str, length_seconds: int, staging_location: str

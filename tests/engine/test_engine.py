@@ -429,6 +429,17 @@ def stage(engine: Engine, location: str, *rows: tuple[str, int, int]) -> None:
     pq.write_table(table, path / "rows.parquet")
 
 
+def test_a_large_part_of_a_stream_lies_in_several_files_that_tasks_can_share(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("airflow_provider_viewdf.engine.engine._ROWS_PER_FILE", 2)
+    stage(engine, ".staging/b1/rows", *((str(n), n, int(n == 5)) for n in range(6)))
+    parts = [StreamPart(index, f"T/{index}/v1", False, True) for index in (0, 1)]
+    engine.write_stream_parts(".staging/b1/rows", "b1", PAIR, parts, ".staging/b1/out")
+    out = path_of(engine, ".staging/b1/out")
+    assert [len(list((out / f"__part={index}").glob("*.parquet"))) for index in (0, 1)] == [3, 1]
+
+
 def test_staged_rows_are_summed_up_by_part(engine: Engine) -> None:
     stage(engine, ".staging/b1/rows", ("a", 1, -5), ("b", 2, 7), ("b", 2, 7))
     summary = engine.summarize_staging(".staging/b1/rows", PAIR)

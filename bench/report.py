@@ -36,7 +36,7 @@ the other, so ratios between them have the noise of the machine in them.
 
 The contestants: *naive* is the query over all the rows it needs, anew each time (the thesis's Direct). *By hand* is the same incremental update as PySpark
 code with nothing around it. DuckDB and PySpark read and write the same Parquet files. PostgreSQL runs the paper's SQL on tables. The *floor* reads the inputs
-and writes a part as large as the output, and computes nothing.
+and writes a part as large as the output, and computes nothing. The measurements of a part lie in the order of their times, in which the pairs are mixed.
 """
 
 

@@ -33,6 +33,12 @@ ROW = ("src", "dest", "value", "n")
 NAIVE, FLOOR, STREAMING = "naive", "floor", "Structured Streaming"
 DUCKDB, DUCKDB_NAIVE, POSTGRES = "DuckDB by hand", "DuckDB naive", "PostgreSQL, the paper's SQL"
 
+# Said if what is written by hand is faster by more than the goal allows.
+WHY = (
+    "what is written by hand has no digest (so no early cutoff), no catalog, no count of values that are not NULL (so a SUM of which only NULLs "
+    "are left would be 0), and no views of its inputs to make and drop for each step"
+)
+
 # How many parts are made, as they will be timed, before they are.
 WARM_UP = 4
 
@@ -283,14 +289,34 @@ def _judge(aggregate: str, by_window: Sequence[Series], by_size: Sequence[Series
 
 def _judge_window(aggregate: str, series: Series) -> list[Goal]:
     title, best = f"{aggregate}, W={series.x:g}", ours(BEST[aggregate])
+    hand = by_hand(BEST[aggregate])
+    by_floor, by_duckdb = series.ratio(hand, FLOOR), series.ratio(DUCKDB_NAIVE, hand)
     goals = [
-        goal_of(f"{title}: DuckDB naive / {best}", series.ratio(DUCKDB_NAIVE, best), 2, at_most=False),
-        goal_of(f"{title}: {best} / floor", series.ratio(best, FLOOR), 2.5, at_most=True),
+        goal_of(
+            f"{title}: DuckDB naive / {best}",
+            series.ratio(DUCKDB_NAIVE, best),
+            2,
+            at_most=False,
+            why=f"the same strategy by hand in PySpark has {by_duckdb} here: DuckDB groups rows several times faster than Spark, "
+            "in one process and without jobs to plan",
+        ),
+        goal_of(
+            f"{title}: {best} / floor",
+            series.ratio(best, FLOOR),
+            2.5,
+            at_most=True,
+            why=f"the same strategy by hand has {by_floor} here: most of it is Spark grouping the rows of the new part by pair",
+        ),
     ]
     for item in STRATEGIES[aggregate]:
         bound = 15 if item in ("delta", "prefix") else 10
-        goals.append(goal_of(f"{title}: naive / {ours(item)}", series.ratio(NAIVE, ours(item)), bound, at_most=False))
+        why = ""
+        if item != "merge":
+            why = f"by hand in PySpark it is {series.ratio(NAIVE, by_hand(item))}"
+        naive_by_ours = series.ratio(NAIVE, ours(item))
+        goals.append(goal_of(f"{title}: naive / {ours(item)}", naive_by_ours, bound, at_most=False, why=why))
         if item != "merge":
             ratio = series.ratio(ours(item), by_hand(item))
-            goals.append(goal_of(f"{title}: {ours(item)} / the same by hand", ratio, 1.1, at_most=True))
+            what = f"{title}: {ours(item)} / the same by hand"
+            goals.append(goal_of(what, ratio, 1.1, at_most=True, why=WHY))
     return goals

@@ -54,7 +54,7 @@ def translate_windows(
         # What was chosen for another text says nothing about this one.
         is_same = before is not None and is_same_text(before.text, text[item.start : item.end])
         kept[key] = choices.get(key, {}) if is_same else {}
-        views[key] = _make_view(item, _read(item, source_of, text), text)
+        views[key] = _make_view(item, _read(item, source_of, text), choices.get(key, {}), text)
         chosen[key] = _choose(item, views[key], kept[key], _find_facts(views[key], known), text)
     others = [found for name, found in choices.items() if name not in kept]
     stored = [family for found in (*others, *kept.values()) if (family := StoredFamily.read(found)) is not None]
@@ -136,7 +136,7 @@ def _find_table(select: exp.Expr, before: Token, text: str) -> exp.Table:
     return table
 
 
-def _make_view(item: Statement, read: _Read, text: str) -> WindowView:
+def _make_view(item: Statement, read: _Read, before: Mapping[str, str], text: str) -> WindowView:
     query = take_apart(read.select, read.source, read.alias, text)
     if not query.aggregates and not query.keys:
         start, end = place_of(read.select)
@@ -146,7 +146,10 @@ def _make_view(item: Statement, read: _Read, text: str) -> WindowView:
         clauses.append(f"KEY ({', '.join(key.text for key in item.keys)})")
     if item.retain_seconds:
         clauses.append(f"RETAIN '{format_length(item.retain_seconds)}'")
-    return WindowView(item.name.text, query, read.frame, item.starting, " ".join(part for part in clauses if part))
+    # As it was before, if it was there before: RETAIN can be changed without computing anything anew.
+    state = before.get("state", "apart" if item.retain_seconds else "own")
+    written = " ".join(part for part in clauses if part)
+    return WindowView(item.name.text, query, read.frame, item.starting, written, may_keep_state=state == "own")
 
 
 def _find_facts(view: WindowView, known: Mapping[str, Definition]) -> Facts:
@@ -185,6 +188,8 @@ def _translate(view: WindowView, choice: Choice, family: Family | None) -> Trans
     partials = family.partials if family is not None else None
     written = write_strategy(choice.strategy, view, partials)
     choices = [("strategy", choice.strategy), ("reason", choice.reason)]
+    if choice.strategy == "delta":
+        choices.append(("state", "own" if view.may_keep_state else "apart"))
     if family is not None:
         choices += [("partials", family.partials.name), ("states", json.dumps(family.dump()))]
     return Translation(

@@ -27,7 +27,7 @@ def write_delta(view: WindowView, partials: Partials) -> tuple[tuple[GeneratedVi
     A view that shows a row for each state keeps them itself, in columns of its own: that spares a job for each part.
     """
     frame = view.frame
-    if view.query.having or frame.view_seconds != frame.base_seconds:
+    if not view.may_keep_state or view.query.having or frame.view_seconds != frame.base_seconds:
         return _write_with_states_apart(view, partials)
     kept = _find_kept(view, partials)
     own = [rename(column, name) for column, name in kept.items() if name.startswith(OWN_PREFIX)]

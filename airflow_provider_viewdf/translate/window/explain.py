@@ -25,7 +25,7 @@ def describe_window(view: WindowView, choice: Choice, written: Written, partials
     if partials is not None:
         states = ", ".join(state.name for state in partials.states)
         lines.append(f"{partials.name} keeps {states} of each part; every window over the same rows and keys reads it.")
-    if choice.strategy == "delta" and not any(helper.name == f"{view.name}_state" for helper in written.helpers):
+    if choice.strategy == "delta" and [helper.name for helper in written.helpers] == [partials and partials.name]:
         lines.append(f"{view.name} keeps the state of its window in columns that only its own next part reads.")
     others = [helper.name for helper in written.helpers if partials is None or helper.name != partials.name]
     if others:

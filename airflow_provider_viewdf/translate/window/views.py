@@ -15,13 +15,17 @@ from airflow_provider_viewdf.translate.window.states import State
 
 @dataclass(frozen=True, slots=True)
 class WindowView:
-    """A view over a window, as it was written. `clauses` are what stands behind its query, such as STARTING."""
+    """A view over a window, as it was written. `clauses` are what stands behind its query, such as STARTING.
+
+    `may_keep_state`: what it goes on from may be in columns of its own, since its parts are not archived.
+    """
 
     name: str
     query: TakenApart
     frame: Frame
     starting: datetime | None = None
     clauses: str = ""
+    may_keep_state: bool = True
 
 
 @dataclass(frozen=True, slots=True)

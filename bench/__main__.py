@@ -13,15 +13,16 @@ from importlib import import_module
 
 from bench.measure import console
 
-# By name, the module whose `run` does it.
-EXPERIMENTS = {
-    "catalog": "catalog_scale",
-    "many_parts": "many_parts",
-    "where_time_goes": "where_time_goes",
-    "airflow_tasks": "airflow_tasks",
-    "large_parts": "large_parts",
-    "patterns": "patterns",
-    "windows": "windows",
+# By name, the module whose `run` does it, and what that is told.
+EXPERIMENTS: dict[str, tuple[str, dict[str, str]]] = {
+    "catalog": ("catalog_scale", {}),
+    "many_parts": ("many_parts", {}),
+    "where_time_goes": ("where_time_goes", {}),
+    "airflow_tasks": ("airflow_tasks", {}),
+    "large_parts": ("large_parts", {}),
+    "patterns": ("patterns", {}),
+    "windows_sum": ("windows", {"aggregate": "SUM"}),
+    "windows_max": ("windows", {"aggregate": "MAX"}),
 }
 
 
@@ -57,6 +58,7 @@ def _read_numbers(text: str) -> list[int]:
 
 
 def _run_here(name: str, arguments: argparse.Namespace) -> None:
+    module, told = EXPERIMENTS[name]
     options = {
         key: value
         for key in ("rows", "repeats", "windows", "views", "sizes")
@@ -64,7 +66,7 @@ def _run_here(name: str, arguments: argparse.Namespace) -> None:
     }
     console.rule(name)
     started = datetime.now(UTC)
-    import_module(f"bench.{EXPERIMENTS[name]}").run(full=arguments.full, **options).save(started)
+    import_module(f"bench.{module}").run(full=arguments.full, **told, **options).save(started)
 
 
 def _run_each(names: list[str]) -> None:

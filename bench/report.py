@@ -16,7 +16,8 @@ PICTURES = DOCS / "benchmarks"
 
 TITLES = {
     "patterns": "Patterns",
-    "windows": "Sliding windows",
+    "windows_sum": "Sliding windows: SUM",
+    "windows_max": "Sliding windows: MAX",
     "large_parts": "Ten times the rows",
     "many_parts": "Many parts, and late rows",
     "where_time_goes": "Where the time of an update goes",

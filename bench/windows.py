@@ -21,14 +21,21 @@ from bench.results import Figure, Goal, Result, Series, goal_of
 from bench.servers import postgres_server
 from bench.sessions import CORES, bench_directory, open_spark
 from bench.spark_contestants import STATE, Floor, Streaming, WindowByHand, WindowNaive
+from bench.window_strategies import FANOUT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-STRATEGIES = {"SUM": ("delta", "prefix", "dyadic", "merge"), "MAX": ("dyadic", "merge")}
+# Dyadic and merge take as long for SUM as for MAX.
+STRATEGIES = {"SUM": ("delta", "prefix", "merge"), "MAX": ("dyadic", "merge")}
 # What the product chooses by itself is one of these; each is also written by hand.
 BEST = {"SUM": "delta", "MAX": "dyadic"}
 ROW = ("src", "dest", "value", "n")
+# Which figures of the papers are repeated: by rows per part, and by size of the window.
+FIGURES = {
+    "SUM": ("Figure 11 of the paper, 5.4 of the thesis", "Figure 12 of the paper, 5.5 of the thesis"),
+    "MAX": ("Figure 9 of the paper, 5.7 of the thesis", "Figure 10 of the paper, 5.8 of the thesis"),
+}
 
 NAIVE, FLOOR, STREAMING = "naive", "floor", "Structured Streaming"
 DUCKDB, DUCKDB_NAIVE, POSTGRES = "DuckDB by hand", "DuckDB naive", "PostgreSQL, the paper's SQL"
@@ -39,8 +46,9 @@ WHY = (
     "are left would be 0), and no views of its inputs to make and drop for each step"
 )
 
-# How many parts are made, as they will be timed, before they are.
-WARM_UP = 4
+# How many parts are made, as they will be timed, before they are: one for each place in a block of the dyadic strategy, or those of
+# its blocks that lie further back would be made while it is timed.
+WARM_UP = FANOUT
 
 # Wider windows are compared with narrower ones, and with nothing else unless it is a full run: it would take too long.
 LONGEST_COMPARED = 60
@@ -82,7 +90,7 @@ class Query:
     def _write_view(self, strategy: str, begin: int) -> str:
         # Windows over the same rows share their helper views, and whoever is timed first would pay for all. So each has a
         # condition of its own, which every row meets.
-        number = -self.window * 10 - STRATEGIES["SUM"].index(strategy) - 5 * (self.aggregate == "MAX")
+        number = -self.window * 10 - self.strategies.index(strategy)
         return (
             f"CREATE VIEW {self.view(strategy)} AS SELECT src, dest, {self.aggregate}(loss) AS value, count(*) AS n "
             f"FROM M [WINDOW {self.window} minutes] WHERE loss > {number} GROUP BY src, dest "
@@ -228,44 +236,44 @@ def measure_site(
     return found
 
 
-def run(rows: int = 50_000, repeats: int = 7, windows: Sequence[int] = (10, 60, 100), *, full: bool = False) -> Result:
-    """Full: a million rows a part, and everything for the widest window too; ten million rows for a window of 10."""
+def run(
+    rows: int = 50_000,
+    repeats: int = 7,
+    windows: Sequence[int] = (10, 60, 100),
+    *,
+    aggregate: str,
+    full: bool = False,
+) -> Result:
+    """SUM or MAX. Full: a million rows a part, and everything for the widest window too; ten million rows for a window of 10."""
     rows = 1_000_000 if full else rows
     sizes = [rows // 10, rows * 10] if full else [rows // 10]
     spark = open_spark()
-    result = Result("windows", {"rows": rows, "windows": list(windows), "repeats": repeats, "first": FIRST})
-    queries = [Query(item, window, full or window <= LONGEST_COMPARED) for item in STRATEGIES for window in windows]
-    main = {
-        (query.aggregate, query.window): found for query, found in measure_site(spark, rows, queries, repeats).items()
-    }
-    narrow = {
-        size: measure_site(spark, size, [Query(item, windows[0]) for item in STRATEGIES], repeats) for size in sizes
-    }
-    for aggregate, numbers in {"SUM": ("11", "12", "5.4", "5.5"), "MAX": ("9", "10", "5.7", "5.8")}.items():
-        by_window = [Series(window, main[aggregate, window]) for window in windows]
-        by_size = [Series(size, found[Query(aggregate, windows[0])]) for size, found in narrow.items()]
-        by_size = sorted([*by_size, Series(rows, by_window[0].timings)], key=lambda series: series.x)
-        result.figures += [
-            Figure(
-                f"{aggregate} over {windows[0]} parts by rows per part",
-                "rows per part",
-                by_size,
-                f"Figure {numbers[0]} of the paper, {numbers[2]} of the thesis",
-            ),
-            Figure(
-                f"{aggregate} by size of the window, {rows:,} rows per part",
-                "parts in the window",
-                by_window,
-                f"Figure {numbers[1]} of the paper, {numbers[3]} of the thesis",
-            ),
-        ]
-        result.goals += _judge(aggregate, by_window, by_size)
-        hand = by_hand(BEST[aggregate])
-        result.notes += [
-            f"Noise, {aggregate} over {series.x:g} parts: {hand} against itself {series.ratio(hand + AGAIN, hand)}."
-            for series in by_window
-            if hand in series.timings
-        ]
+    settings = {"rows": rows, "windows": list(windows), "repeats": repeats, "first": FIRST}
+    result = Result(f"windows_{aggregate.lower()}", settings)
+    queries = [Query(aggregate, window, full or window <= LONGEST_COMPARED) for window in windows]
+    main = {query.window: found for query, found in measure_site(spark, rows, queries, repeats).items()}
+    narrow = Query(aggregate, windows[0])
+    by_size = [Series(size, measure_site(spark, size, [narrow], repeats)[narrow]) for size in sizes]
+    by_window = [Series(window, main[window]) for window in windows]
+    by_size = sorted([*by_size, Series(rows, by_window[0].timings)], key=lambda series: series.x)
+    result.figures = [
+        Figure(
+            f"{aggregate} over {windows[0]} parts by rows per part", "rows per part", by_size, FIGURES[aggregate][0]
+        ),
+        Figure(
+            f"{aggregate} by size of the window, {rows:,} rows per part",
+            "parts in the window",
+            by_window,
+            FIGURES[aggregate][1],
+        ),
+    ]
+    result.goals = _judge(aggregate, by_window, by_size)
+    hand = by_hand(BEST[aggregate])
+    result.notes = [
+        f"Noise, {aggregate} over {series.x:g} parts: {hand} against itself {series.ratio(hand + AGAIN, hand)}."
+        for series in by_window
+        if hand in series.timings
+    ]
     return result
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -88,6 +89,43 @@ def test_a_late_row_50_parts_back_changes_one_window_of_a_dyadic_view_and_stops(
     # A window of 10 has a single block of eight, which is not worth making; one of 20 has two, and reads four parts more.
     assert count_steps(report, "published") == {"M_per_1_minute_by_src": 1, **blocks, "V": width}
     assert count_steps(report, "kept") == {}
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("fanout", "width", "sizes"), [(8, 18, {8}), (2, 11, {2, 4})])
+def test_windows_made_of_blocks_of_several_sizes_have_what_their_rows_say(
+    open_spark: Callable[[str], Any],
+    tmp_path: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    fanout: int,
+    width: int,
+    sizes: set[int],
+) -> None:
+    monkeypatch.setattr("airflow_provider_viewdf.translate.window.dyadic.FANOUT", fanout)
+    choose = random.Random(fanout)
+    parts = range(30)
+    rows = [(part, choose.choice("abc"), choose.randint(-50, 50)) for part in parts for _ in range(2)]
+    late = [(choose.choice(parts), choose.choice("abcd"), choose.choice([-99, 99])) for _ in range(4)]
+    with Warehouse.open(tmp_path / "wh", spark=open_spark("classic")) as warehouse:
+        warehouse.apply(
+            STREAM + "CREATE VIEW V AS SELECT src, max(loss) AS most, min(loss) AS least, count(*) AS n "
+            f"FROM M [WINDOW {width} minutes] GROUP BY src WITH (strategy = 'dyadic')"
+        )
+        assert {item.name.rpartition("block")[2] for item in warehouse.definitions() if "block" in item.name} == {
+            str(size) for size in sizes
+        }
+        for batch, some in (("on time", rows), ("late", late)):
+            loaded = [{"ts": minute(part), "src": src, "dest": "x", "loss": loss} for part, src, loss in some]
+            warehouse.load("M", loaded, batch_id=batch)
+            warehouse.refresh()
+        found = warehouse.query("SELECT PART, src, most, least, n FROM V").collect()
+    expected = []
+    for end in range(width - 1, len(parts)):
+        for src in "abcd":
+            inside = [loss for part, other, loss in rows + late if other == src and end - width < part <= end]
+            if inside:
+                expected.append((FIRST + end, src, max(inside), min(inside), len(inside)))
+    assert sorted(tuple(row) for row in found) == expected
 
 
 @pytest.mark.parametrize("strategy", ["delta", "merge"])

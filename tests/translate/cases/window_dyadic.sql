@@ -1,5 +1,5 @@
 CREATE STREAM S (ts TIMESTAMP ORDERED, G STRING, A INT, D DOUBLE) PARTITION LENGTH 60;
-CREATE VIEW V AS SELECT G, sum(D) AS total FROM S [WINDOW 22 minutes] GROUP BY G
+CREATE VIEW V AS SELECT G, sum(D) AS total FROM S [WINDOW 22 minutes] GROUP BY G WITH (strategy = 'dyadic')
 --- becomes
 CREATE VIEW S_per_1_minute_by_g AS
   INITIALIZE S_per_1_minute_by_g[i] AS
@@ -40,6 +40,6 @@ CREATE VIEW V AS
   PARTITION LENGTH 60
 --- notes
 V is over a window of 22 minutes of S (22 parts of 1 minute), full only, sliding by 1 minute.
-Strategy dyadic: sum(d) cannot be subtracted, and 22 parts are many, so blocks of 8, 64, 512, ... of them are merged in advance; late rows settle after one window.
+Strategy dyadic: asked for by WITH.
 S_per_1_minute_by_g keeps row_count, sum_d of each part; every window over the same rows and keys reads it.
 Further helper views: S_per_1_minute_by_g_block8.

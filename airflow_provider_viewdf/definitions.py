@@ -175,6 +175,10 @@ class Definition:
         return (*self.initialize.references, *self.update.references)
 
     @property
+    def reads_itself(self) -> bool:
+        return any(fold(reference.table) == fold(self.name) for reference in self.references)
+
+    @property
     def dimensions(self) -> tuple[str, ...]:
         if self.initialize is None or self.update is None:
             return ()

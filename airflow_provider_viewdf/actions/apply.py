@@ -198,7 +198,7 @@ def _is_sliding(item: Definition, definitions: Mapping[str, Definition]) -> bool
     is_of_window = any(
         "strategy" in dict(owner.translation.choices) for owner in owners if owner.translation is not None
     )
-    return is_of_window and any(fold(reference.table) == fold(item.name) for reference in item.references)
+    return is_of_window and item.reads_itself
 
 
 def _is_different(after: Definition, before: Definition) -> bool:

@@ -119,7 +119,7 @@ def _check_compatible(before: Definition, after: Definition, kept: str, is_slidi
                 f"Column {new[key].name} of {name} changes from {old[key].type} to {new[key].type}, so {kept} cannot stay. "
                 f"{remedy}"
             )
-    if _reads_itself(after) and old.keys() != new.keys():
+    if after.reads_itself and old.keys() != new.keys():
         lists = [", ".join(f"{column.name} {column.type}" for column in item.columns) for item in (before, after)]
         raise ChangedDefinitionError(
             f"{name} reads its own past, and its columns change from ({lists[0]}) to ({lists[1]}), so {kept} cannot stay. "
@@ -131,10 +131,6 @@ def _check_compatible(before: Definition, after: Definition, kept: str, is_slidi
             f"{name} goes on from the state of its last part, which is that of another window or of other rows, so {kept} "
             f"cannot stay. {remedy}"
         )
-
-
-def _reads_itself(definition: Definition) -> bool:
-    return any(fold(reference.table) == fold(definition.name) for reference in definition.references)
 
 
 def find_effect(
